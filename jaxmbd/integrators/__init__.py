@@ -1,0 +1,1 @@
+"""How time advances: one file a method, each a pure step."""

@@ -1,0 +1,93 @@
+"""What every integrator looks like.
+
+A step is a pure function of the system, the state and the step size. Besides the state, which is recorded and differentiated, a method may
+carry `scratch`: things that only make it faster (a recycled Jacobian, the history for a prediction, error weights). Scratch survives
+rejected steps and has no influence on derivatives.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from ..control.base import AbstractController
+from ..system.equations import AbstractSystem
+from ..system.state import State
+
+
+class Work(eqx.Module):
+    """What was spent; adds up over steps."""
+
+    newton_iterations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+    factorizations: Int[Array, ""]
+    force_evaluations: Int[Array, ""]
+    a_evaluations: Int[Array, ""]
+    """of family A; evaluations for a Jacobian are counted by `jacobians`"""
+    b_evaluations: Int[Array, ""]
+
+    @staticmethod
+    def nothing() -> "Work":
+        zero = jnp.zeros((), jnp.int32)
+        return Work(zero, zero, zero, zero, zero, zero)
+
+    @staticmethod
+    def newton(iterations: Array, jacobians: Array, evaluations: Array) -> "Work":
+        """Of a Newton method that evaluates both families every time."""
+        return Work(iterations, jacobians, jacobians, evaluations, evaluations, evaluations)
+
+    def __add__(self, other: "Work") -> "Work":
+        return Work(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
+
+
+class StepInfo(eqx.Module):
+    """What a controller sees of a step."""
+
+    error: Float[Array, ""]
+    """estimated local error over the tolerance; at most 1 is acceptable"""
+    converged: Bool[Array, ""]
+    """False: there is no new state worth looking at"""
+    worst: Int[Array, ""]
+    """the entry of (q, multipliers, x) that is to blame"""
+    work: Work
+
+
+class AbstractIntegrator(eqx.Module):
+    """A method. Final subclasses are Modules whose numbers are leaves."""
+
+    order: eqx.AbstractClassVar[int]
+    """of the local error estimate: the error of a step is proportional to h^(order + 1)"""
+    name: eqx.AbstractClassVar[str]
+
+    def default_controller(self) -> AbstractController:
+        raise NotImplementedError
+
+    def check(self, system: AbstractSystem) -> None:  # noqa: B027
+        """Refuses or warns of a system that the method does not suit."""
+
+    def precise(self) -> "AbstractIntegrator":
+        """The method for prescribed steps, where no error estimate says how well its equations must be solved."""
+        return self
+
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, Any]:
+        """The state with what the method carries, and scratch, from a consistent state."""
+        raise NotImplementedError
+
+    def first_step(self, system: AbstractSystem, state: State) -> Float[Array, ""]:
+        """A step size to begin with [s]."""
+        raise NotImplementedError
+
+    def step(
+        self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None
+    ) -> tuple[State, Any, StepInfo]:
+        """One step of size h. `known` is the result of the same step taken before: then nothing is searched, only differentiated."""
+        raise NotImplementedError
+
+    def accept(self, state: State, new: State, scratch: Any) -> Any:
+        """Scratch after the step from `state` to `new` was accepted."""
+        return scratch
+
+    def interpolate(self, old: State, new: State, t: Array) -> State:
+        """The state at a time within an accepted step, as accurate as the method."""
+        raise NotImplementedError

@@ -1,0 +1,395 @@
+"""The Hilber-Hughes-Taylor method for index-3 equations, with Newmark's and the trapezoidal rule as special cases."""
+
+import warnings
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..control import AbstractController, LocalError
+from ..solvers import linear
+from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
+from ..system.equations import AbstractSystem, constraint_force, count_rows, total_force
+from ..system.parameters import Parameter, positive, read_all
+from ..system.state import State
+from .base import AbstractIntegrator, StepInfo, Work
+from .prediction import History
+
+_CONSTRAINT_TOLERANCE = 1e-10
+_ROUNDING = 1e-14
+
+
+class Carried(eqx.Module):
+    """What the method hands from step to step besides the state."""
+
+    acceleration: Float[Array, "q"]
+    """the averaged acceleration a_n that Newmark's formulas work with"""
+    state_rate: Float[Array, "x"]
+    """the averaged x'"""
+    h: Float[Array, ""]
+    """s, the step that led here; 0 at the start"""
+
+
+class Scratch(eqx.Module):
+    history: History
+    recycled: Recycled
+    recycled_h: Float[Array, ""]
+    largest_q: Float[Array, "q"]
+    """largest |q| so far, for the error weights (34)"""
+    largest_x: Float[Array, "x"]
+
+
+class Coefficients(eqx.Module):
+    alpha: Float[Array, ""]
+    beta: Float[Array, ""]
+    gamma: Float[Array, ""]
+
+    @property
+    def error(self) -> Array:
+        """(25): local position error = error * h^2 * (a_{n+1} - a_n)."""
+        return jnp.abs(self.beta - 1.0 / (6.0 * (1.0 + self.alpha)))
+
+    @property
+    def state_error(self) -> Array:
+        """(33), with rho = gamma; kept away from zero for the trapezoidal rule, where (33) says nothing."""
+        return jnp.maximum(jnp.abs(self.gamma - 0.5), 1.0 / 12.0)
+
+
+class AbstractNewmark(AbstractIntegrator):
+    """The step shared by HHT, Newmark and Trapezoidal.
+
+    Unknowns z = (a_{n+1} - a_n, lambda, x'-average difference). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and Newmark's formulas for q
+    and v, the residuals are the equations of motion at t_{n+1}, the constraints over beta h^2, and the differential states' equation; the
+    iteration matrix, with K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q and v, is
+
+        [ M/(1+alpha) + gamma h C + beta h^2 K     Phi_q^T     -rho h Q_x            ]
+        [ Phi_q                                    0           0                     ]
+        [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
+
+    (a row that is dropped as redundant reads lambda = 0).
+    """
+
+    tolerance: eqx.AbstractVar[Float[Array, ""]]
+    length_scale: eqx.AbstractVar[Float[Array, ""]]
+    state_scale: eqx.AbstractVar[Float[Array, ""]]
+    corrector: eqx.AbstractVar[Float[Array, ""]]
+    order: ClassVar[int] = 2
+
+    def coefficients(self) -> Coefficients:
+        raise NotImplementedError
+
+    def default_controller(self) -> AbstractController:
+        return LocalError()
+
+    def precise(self):
+        return eqx.tree_at(lambda s: s.corrector, self, jnp.minimum(self.corrector, 1e-9 / self.tolerance))
+
+    # --- start ------------------------------------------------------------------------------------------------------------------------
+
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
+        carried = Carried(state.acceleration, state.state_rate, jnp.zeros(()))
+        state = eqx.tree_at(lambda s: s.method, state, carried, is_leaf=lambda leaf: leaf is None)
+        unknowns = _pack(carried.acceleration, state.multipliers, carried.state_rate)
+        scratch = Scratch(
+            History.begin(state.t, unknowns),
+            Recycled(linear.no_factors(unknowns.shape[0]), jnp.array(False)),
+            jnp.zeros(()),
+            jnp.abs(state.q),
+            jnp.abs(state.x),
+        )
+        return state, jax.lax.stop_gradient(scratch)
+
+    def first_step(self, system: AbstractSystem, state: State) -> Array:
+        weight = self._weights(system, jnp.abs(state.q))
+        speed = _rms(state.v * weight)
+        curvature = _rms(state.acceleration * weight)
+        return 0.1 * self.tolerance ** (1 / 3) / jnp.maximum(jnp.maximum(speed, jnp.sqrt(curvature)), 1e-2)
+
+    # --- step -------------------------------------------------------------------------------------------------------------------------
+
+    def step(
+        self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
+    ) -> tuple[State, Any, StepInfo]:
+        system = system.recall(state.memory)
+        c, t, kept = self.coefficients(), state.t + h, state.memory.kept_rows
+        n, m = state.q.shape[0], kept.shape[0]
+        carried = state.method
+        # a_n stands for the time t_n + alpha h_{n-1}: after a change of step it is moved to t_n + alpha h, or the step loses an order.
+        ratio = jnp.where(carried.h > 0, h / jnp.where(carried.h > 0, carried.h, 1.0), 1.0)
+        a = state.acceleration + ratio * (carried.acceleration - state.acceleration)
+        rate = state.state_rate + ratio * (carried.state_rate - state.state_rate)
+
+        def unpack(z):
+            da, multipliers, dr = z[:n], z[n : n + m], z[n + m :]
+            return State(
+                t,
+                state.q + h * state.v + h**2 * (0.5 * a + c.beta * da),
+                state.v + h * (a + c.gamma * da),
+                state.x + h * (rate + c.gamma * dr),
+                multipliers,
+                (a + da + c.alpha * state.acceleration) / (1.0 + c.alpha),
+                (rate + dr + c.alpha * state.state_rate) / (1.0 + c.alpha),
+                state.memory,
+                Carried(a + da, rate + dr, h),
+            )
+
+        def residual(z):
+            s = unpack(z)
+            motion = (
+                system.mass_product(s.q, s.acceleration)
+                + constraint_force(system, s.q, t, kept * s.multipliers)
+                - total_force(system, s.q, s.v, t, s.x)
+            )
+            rows = kept * system.constraint(s.q, t) / (c.beta * h**2) + (1.0 - kept) * s.multipliers
+            return _pack(motion, rows, s.state_rate - system.state_rate(s.x, s.q, s.v, t))
+
+        def jacobian(z):
+            moving = jax.jacfwd(lambda da: residual(jnp.concatenate([da, z[n:]])))(z[:n])
+            held = moving[n : n + m]  # kept * Phi_q, because the rows are divided by beta h^2
+            pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
+            own = jax.jacfwd(lambda dr: residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :])
+            return jnp.concatenate([moving, pulling, own], axis=1)
+
+        if known is not None:
+            found = known.method
+            z = _pack(found.acceleration - a, known.multipliers, found.state_rate - rate)
+            z, _ = implicit_root(residual, lambda: (jax.lax.stop_gradient(z), None))
+            return unpack(z), scratch, _no_info()
+
+        assert scratch is not None
+        weight = self._weights(system, scratch.largest_q)
+        state_weight = 1.0 / jnp.maximum(self.state_scale, scratch.largest_x)
+        row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
+        allowed = _CONSTRAINT_TOLERANCE * row_scale + _ROUNDING * (1.0 + jnp.max(scratch.largest_q))
+
+        def position_error(da):
+            return c.error * h**2 * _rms(da * weight) / self.tolerance  # e^q over the tolerance, (34), (35)
+
+        def rate_error(dr):
+            return c.state_error * h * _rms(dr * state_weight) / self.tolerance
+
+        def size(dz):  # 1 where (45) and (46) allow no more
+            return jnp.maximum(position_error(dz[:n]), rate_error(dz[n + m :])) / self.corrector
+
+        def satisfied(z, r):
+            return jnp.all(jnp.abs(kept * r[n : n + m]) * c.beta * h**2 <= allowed)
+
+        def search():
+            close = jnp.abs(jnp.log(h / jnp.where(scratch.recycled_h > 0, scratch.recycled_h, h))) < 0.35
+            recycled = Recycled(scratch.recycled.factors, scratch.recycled.usable & close)
+            predicted = scratch.history.predict(t)
+            start = predicted - _pack(a, jnp.zeros(m), rate)
+            z, recycled, info = modified_newton(residual, jacobian, start, recycled, size, satisfied)
+            return z, (recycled, info)
+
+        frozen = jax.lax.stop_gradient
+        z, (recycled, newton) = implicit_root(residual, search)
+        new = unpack(z)
+        da, dr = frozen(z[:n]), frozen(z[n + m :])
+        newton: NewtonInfo
+        error = jnp.maximum(position_error(da), rate_error(dr) ** 1.5)  # (37) and (38) as one: error^(1/3) sets the step
+        finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
+        info = StepInfo(
+            frozen(error),
+            newton.converged & finite,
+            jnp.where(newton.converged, jnp.argmax(jnp.abs(da * weight)), newton.worst),
+            Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
+        )
+        recycled_h = jnp.where(newton.jacobians > 0, h, scratch.recycled_h)
+        scratch = eqx.tree_at(lambda s: (s.recycled, s.recycled_h), scratch, (recycled, recycled_h))
+        return new, frozen(scratch), info
+
+    def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
+        n = new.q.shape[0]
+        unknowns = _pack(new.method.acceleration, new.multipliers, new.method.state_rate)
+        chosen_by = jnp.zeros(unknowns.shape[0]).at[:n].set(1.0)  # accelerations decide on the degree; multipliers follow them
+        scratch = Scratch(
+            scratch.history.push(new.t, unknowns, chosen_by),
+            scratch.recycled,
+            scratch.recycled_h,
+            jnp.maximum(scratch.largest_q, jnp.abs(new.q)),
+            jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
+        )
+        return jax.lax.stop_gradient(scratch)
+
+    def interpolate(self, old: State, new: State, t: Array) -> State:
+        """Cubic Hermite polynomials for q, v and x, linear ones for what the equations of motion determine."""
+        h = new.t - old.t
+        s = jnp.where(h > 0, (t - old.t) / jnp.where(h > 0, h, 1.0), 0.0)
+        line = lambda a, b: a + s * (b - a)  # noqa: E731
+        return State(
+            t,
+            _hermite(s, h, old.q, old.v, new.q, new.v),
+            _hermite(s, h, old.v, old.acceleration, new.v, new.acceleration),
+            _hermite(s, h, old.x, old.state_rate, new.x, new.state_rate),
+            line(old.multipliers, new.multipliers),
+            line(old.acceleration, new.acceleration),
+            line(old.state_rate, new.state_rate),
+            jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
+        )
+
+    def _weights(self, system: AbstractSystem, largest: Array) -> Array:
+        """1 / Y of (34): the largest value so far, at least the length scale (or one radian)."""
+        is_length = jnp.asarray(system.coordinate_lengths(), dtype=bool)
+        return 1.0 / jnp.maximum(jnp.where(is_length, self.length_scale, 1.0), largest)
+
+
+_PARAMETERS: dict[str, Parameter] = {
+    "tolerance": positive("1", "must be positive"),
+    "length_scale": positive("m", "must be positive: the size of the motions that matter"),
+    "state_scale": positive("unit of x", "must be positive"),
+    "corrector": positive("1", "must be positive"),
+    "alpha": Parameter("1", valid=lambda a: (a >= -1 / 3 - 1e-12) & (a <= 0), requirement="must lie in [-1/3, 0]"),
+    "beta": positive("1"),
+    "gamma": Parameter("1", valid=lambda g: g >= 0.5, requirement="must be at least 1/2, or the method is unstable"),
+}
+
+
+class HHT(AbstractNewmark):
+    r"""Hilber-Hughes-Taylor on the index-3 equations: second order, with numerical damping of high frequencies (alpha in [-1/3, 0]).
+
+    As printed, (10) of the paper averages forces and is second order only for a constant mass matrix (with Euler parameters the measured
+    order is 1). Here the equations of motion hold at t_{n+1}, and Newmark's formulas are fed with the averaged acceleration
+    a_{n+1} = (1 + alpha) q''_{n+1} - alpha q''_n: the same method for constant M, second order for all. Differential states are averaged
+    alike, with rho = gamma. When the step changes, a_n is moved to the time that the new step assigns to it.
+
+    `tolerance` is the accepted local position error (34) in units of max(length_scale, |q|). Error estimate (25), step selection (37),
+    corrector test (43), (45) with c = `corrector`, and additionally constraint violations below 1e-10 of the length scale.
+
+    ```bibtex
+    @article{negrut2005hht,
+      title={On the use of the {HHT} method in the context of index 3 differential algebraic equations of multibody dynamics},
+      author={Negrut, D. and Rampalli, R. and Ottarsson, G. and Sajdak, A.},
+      year={2005}
+    }
+    ```
+    """
+
+    alpha: Float[Array, ""]
+    tolerance: Float[Array, ""]
+    length_scale: Float[Array, ""]
+    """m"""
+    state_scale: Float[Array, ""]
+    corrector: Float[Array, ""]
+    name: ClassVar[str] = "hht"
+
+    def __init__(
+        self,
+        tolerance: Any = 1e-5,
+        alpha: Any = -0.3,
+        *,
+        length_scale: Any = 1.0,
+        state_scale: Any = 1.0,
+        corrector: Any = 1e-3,
+    ):
+        _read(
+            self,
+            tolerance=tolerance,
+            alpha=alpha,
+            length_scale=length_scale,
+            state_scale=state_scale,
+            corrector=corrector,
+        )
+
+    def coefficients(self):
+        return Coefficients(self.alpha, (1.0 - self.alpha) ** 2 / 4.0, 0.5 - self.alpha)
+
+
+class Newmark(AbstractNewmark):
+    """Newmark's method (2): HHT with alpha = 0 and free beta, gamma. Second order only for gamma = 1/2; damps for gamma > 1/2."""
+
+    beta: Float[Array, ""]
+    gamma: Float[Array, ""]
+    tolerance: Float[Array, ""]
+    length_scale: Float[Array, ""]
+    """m"""
+    state_scale: Float[Array, ""]
+    corrector: Float[Array, ""]
+    name: ClassVar[str] = "newmark"
+
+    def __init__(
+        self,
+        tolerance: Any = 1e-5,
+        beta: Any = 0.3025,
+        gamma: Any = 0.6,
+        *,
+        length_scale: Any = 1.0,
+        state_scale: Any = 1.0,
+        corrector: Any = 1e-3,
+    ):
+        _read(
+            self,
+            tolerance=tolerance,
+            beta=beta,
+            gamma=gamma,
+            length_scale=length_scale,
+            state_scale=state_scale,
+            corrector=corrector,
+        )
+
+    def coefficients(self):
+        return Coefficients(jnp.zeros(()), self.beta, self.gamma)
+
+
+class Trapezoidal(AbstractNewmark):
+    """The trapezoidal rule: HHT with alpha = 0. Keeps the energy of linear systems; unstable on index-3 equations (it warns)."""
+
+    tolerance: Float[Array, ""]
+    length_scale: Float[Array, ""]
+    """m"""
+    state_scale: Float[Array, ""]
+    corrector: Float[Array, ""]
+    name: ClassVar[str] = "trapezoidal"
+
+    def __init__(
+        self,
+        tolerance: Any = 1e-5,
+        *,
+        length_scale: Any = 1.0,
+        state_scale: Any = 1.0,
+        corrector: Any = 1e-3,
+    ):
+        _read(self, tolerance=tolerance, length_scale=length_scale, state_scale=state_scale, corrector=corrector)
+
+    def coefficients(self):
+        return Coefficients(jnp.zeros(()), jnp.array(0.25), jnp.array(0.5))
+
+    def check(self, system: AbstractSystem) -> None:
+        if count_rows(system) > 0:
+            warnings.warn(
+                "the trapezoidal rule is unstable on constraints with multipliers (index 3): errors grow after some seconds. Use HHT, or "
+                "penalty joints.",
+                stacklevel=4,
+            )
+
+
+def _read(integrator: AbstractNewmark, **values: Any) -> None:
+    owner = type(integrator).__name__
+    for field, value in read_all(owner, _PARAMETERS, **values).items():
+        setattr(integrator, field, jnp.asarray(value))
+
+
+def _pack(*parts: Array) -> Array:
+    return jnp.concatenate(parts)
+
+
+def _rms(u: Array) -> Array:
+    """Root mean square; zero for an empty vector."""
+    mean = jnp.sum(u**2) / max(u.shape[0], 1)
+    return jnp.sqrt(jnp.where(mean > 0, mean, 1.0)) * (mean > 0)
+
+
+def _hermite(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array) -> Array:
+    """Cubic through values and derivatives at both ends; s in [0, 1]."""
+    return (
+        (1 + 2 * s) * (1 - s) ** 2 * y0
+        + s * (1 - s) ** 2 * h * d0
+        + s**2 * (3 - 2 * s) * y1
+        - s**2 * (1 - s) * h * d1
+    )
+
+
+def _no_info() -> StepInfo:
+    return StepInfo(jnp.zeros(()), jnp.array(True), jnp.zeros((), jnp.int32), Work.nothing())

@@ -1,0 +1,53 @@
+"""Prediction of the next solution from the last ones by polynomial extrapolation of adaptive degree (paper 004, 3.5)."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+_POINTS = 4
+"""Degree up to three."""
+
+
+class History(eqx.Module):
+    """The last accepted solutions, newest first."""
+
+    times: Float[Array, "points"]
+    values: Float[Array, "points n"]
+    count: Int[Array, ""]
+    degree: Int[Array, ""]
+    """the one that would have predicted the newest value best"""
+
+    @staticmethod
+    def begin(t: Array, value: Float[Array, "n"]) -> "History":
+        values = jnp.zeros((_POINTS, value.shape[0])).at[0].set(value)
+        one = jnp.ones((), jnp.int32)
+        return History(jnp.full(_POINTS, t) - jnp.arange(_POINTS), values, one, 0 * one)
+
+    def predict(self, t: Array) -> Float[Array, "n"]:
+        return self._weights(t)[self.degree] @ self.values
+
+    def push(self, t: Array, value: Float[Array, "n"], scale: Float[Array, "n"]) -> "History":
+        """Takes in an accepted value and picks the degree that fits the smoothness: the one whose prediction came closest."""
+        misses = jnp.sum(((self._weights(t) @ self.values - value) * scale) ** 2, axis=1)
+        possible = jnp.arange(_POINTS) < self.count
+        degree = jnp.argmin(jnp.where(possible & jnp.isfinite(misses), misses, jnp.inf))
+        return History(
+            jnp.concatenate([t[None], self.times[:-1]]),
+            jnp.concatenate([value[None], self.values[:-1]]),
+            jnp.minimum(self.count + 1, _POINTS),
+            degree.astype(jnp.int32),
+        )
+
+    def _weights(self, t: Array) -> Float[Array, "degrees points"]:
+        """Row d: Lagrange weights that extrapolate the newest d + 1 points to t (the divided-difference polynomial in another basis)."""
+        rows = []
+        for degree in range(_POINTS):
+            row = []
+            for i in range(_POINTS):
+                weight = jnp.ones(()) if i <= degree else jnp.zeros(())
+                for j in range(degree + 1):
+                    if i <= degree and j != i:
+                        weight = weight * (t - self.times[j]) / (self.times[i] - self.times[j])
+                row.append(weight)
+            rows.append(jnp.stack(row))
+        return jnp.stack(rows)

@@ -1,0 +1,21 @@
+"""How a run ended."""
+
+import equinox as eqx
+
+
+class RESULTS(eqx.Enumeration):
+    """Result codes with a sentence a person can act on."""
+
+    successful = "the run reached its end."
+    max_steps_reached = (
+        "the run stopped because it took as many steps as max_steps allows: raise max_steps, or loosen the tolerance."
+    )
+    step_too_small = (
+        "the step became smaller than min_step: the motion cannot be resolved to the tolerance (an impact, a singular configuration, or an "
+        "error in the model)."
+    )
+    newton_failed = "Newton's method did not converge at a prescribed step size: use smaller or adaptive steps."
+    not_finite = "the state became infinite or NaN."
+    inconsistent_start = (
+        "the constraints cannot be satisfied near the initial configuration: joints contradict each other, or the start is too far off."
+    )

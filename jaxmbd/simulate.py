@@ -1,0 +1,360 @@
+"""One run: initialise, loop, save, report."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from . import loop
+from .control import AbstractController
+from .integrators.base import AbstractIntegrator
+from .integrators.hht import HHT
+from .results import RESULTS
+from .solution import Solution, SimulationError
+from .system.equations import AbstractSystem, initial_states
+from .system.initial import Violation, first_memory, start
+from .system.model import Model
+from .system.parameters import is_traced
+from .system.state import State
+
+_SEGMENT = 1024
+"""Accepted steps in one compiled call outside jit: memory is bounded, and there is a moment to report progress."""
+_TRACED_STEPS = 4096
+"""Room for accepted steps under jit, grad or vmap, where shapes must be known beforehand, unless max_steps says otherwise."""
+_MAX_STEPS = 1_000_000
+_CONSISTENT = 1e-7
+
+
+def simulate(
+    model: Model | AbstractSystem,
+    t1: Any,
+    *,
+    t0: Any = None,
+    integrator: AbstractIntegrator | None = None,
+    initial: State | None = None,
+    saveat: Any = None,
+    step: Any = None,
+    first_step: Any = None,
+    min_step: Any = None,
+    max_step: Any = None,
+    controller: AbstractController | None = None,
+    adjoint: str = "reverse",
+    max_steps: int | None = None,
+    progress: bool = False,
+    throw: bool = True,
+) -> Solution:
+    """Simulates from t0 to t1 [s].
+
+    - `model`: a Model, a built System, or a user's own AbstractSystem.
+    - `initial`: a state to start from, such as `solution.final`, as it is or changed; positions and velocities are projected onto the
+      constraints. t0 is its time unless given.
+    - `saveat`: None saves every accepted step, an array of increasing times saves interpolated states.
+    - `step`: None for adaptive steps, a number for steps of one size (the last one shortened to meet t1), an array to replay steps.
+    - `first_step`, `min_step`, `max_step`: bounds of adaptive steps [s].
+    - `controller`: None for the integrator's own.
+    - `adjoint`: "reverse" for jax.grad and jax.vjp, "forward" for jax.jvp and jax.jacfwd. Derivatives are those of the accepted steps; step
+      sizes and times count as constants.
+    - `max_steps`: bound of accepted steps. Under jit, grad or vmap it sizes the record (4096 unless given).
+    - `progress`: shows a progress bar (outside jit).
+    - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended.
+    """
+    integrator = HHT() if integrator is None else integrator
+    options = _read_options(locals())
+    system = model.build() if isinstance(model, Model) else model
+    if not isinstance(system, AbstractSystem):
+        raise ValueError(f"model must be an mbd.Model or an mbd.AbstractSystem, got {type(model).__name__}.")
+    integrator.check(system)
+    steps = options.pop("steps")
+    if steps is not None:
+        integrator = integrator.precise()
+    job = _Job(
+        system,
+        integrator,
+        integrator.default_controller() if controller is None else controller,
+        initial,
+        steps=steps,
+        **options,
+    )
+    traced = is_traced(job)
+    if traced:
+        count = max_steps or (_TRACED_STEPS if steps is None else steps.shape[0])
+        solution = _run_whole(job, capacity=count, adjoint=adjoint)
+        return solution.raise_if_failed() if throw else solution
+    return _run_in_segments(job, max_steps or _MAX_STEPS, progress, throw)
+
+
+class _Job(eqx.Module):
+    """A run as numbers: a second job of the same structure does not compile again."""
+
+    system: AbstractSystem
+    integrator: AbstractIntegrator
+    controller: AbstractController
+    initial: State | None
+    t0: Array
+    t1: Array
+    first_step: Array
+    """nan: the integrator's choice"""
+    min_step: Array
+    max_step: Array
+    saveat: Array | None
+    steps: Array | None
+
+
+def _read_options(given: dict[str, Any]) -> dict[str, Any]:
+    """Times and step sizes as checked float arrays."""
+    initial, step, saveat = given["initial"], given["step"], given["saveat"]
+    if given["adjoint"] not in ("reverse", "forward"):
+        raise ValueError(f"adjoint must be 'reverse' or 'forward', got {given['adjoint']!r}.")
+    if given["max_steps"] is not None and given["max_steps"] < 1:
+        raise ValueError(f"max_steps must be at least 1, got {given['max_steps']}.")
+    t0 = given["t0"]
+    t0 = _number("t0", (initial.t if initial is not None else 0.0) if t0 is None else t0)
+    t1 = _number("t1", given["t1"])
+    concrete = not is_traced(t0, t1)
+    if concrete and t1 < t0:
+        raise ValueError(f"t1 = {float(t1)} lies before t0 = {float(t0)}: time runs forward.")
+    span = t1 - t0
+    options: dict[str, Any] = {"t0": t0, "t1": t1}
+    for name, default in (("first_step", np.nan), ("min_step", 1e-13 * span), ("max_step", np.inf)):
+        value = default if given[name] is None else _number(name, given[name], allow_inf=name == "max_step")
+        if given[name] is not None and not is_traced(value) and not value > 0:
+            raise ValueError(f"{name} must be positive, got {float(value)} s.")
+        options[name] = jnp.asarray(value, dtype=float)
+    options["saveat"] = None if saveat is None else _times(saveat, t0, t1)
+    options["steps"] = None if step is None else _steps(step, span, concrete)
+    return options
+
+
+def _number(name: str, value: Any, allow_inf: bool = False) -> Any:
+    if is_traced(value):
+        return jnp.asarray(value, dtype=float)
+    try:
+        number = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be a number of seconds, got {value!r}.") from None
+    if number.shape != () or np.isnan(number) or (np.isinf(number) and not allow_inf):
+        raise ValueError(f"{name} must be one finite number of seconds, got {value!r}.")
+    return number
+
+
+def _times(saveat: Any, t0: Any, t1: Any) -> Array:
+    if not is_traced(saveat):
+        times = np.asarray(saveat, dtype=float)
+        if times.ndim != 1 or times.size == 0 or not np.all(np.isfinite(times)) or np.any(np.diff(times) < 0):
+            raise ValueError("saveat must be a one-dimensional array of increasing times [s].")
+        if not is_traced(t0, t1) and (times[0] < t0 or times[-1] > t1):
+            raise ValueError(f"saveat must lie between t0 = {float(t0)} and t1 = {float(t1)}.")
+    return jnp.asarray(saveat, dtype=float)
+
+
+def _steps(step: Any, span: Any, concrete: bool) -> Array:
+    if is_traced(step) and np.ndim(step) == 0:
+        raise ValueError("a fixed step cannot be traced (its number is a shape): give step=jnp.full(n, h) instead.")
+    if np.ndim(step) == 1:
+        if not is_traced(step) and (np.size(step) == 0 or not np.all(np.asarray(step) > 0)):
+            raise ValueError("step must contain positive step sizes [s] only.")
+        return jnp.asarray(step, dtype=float)
+    h = float(_number("step", step))
+    if not h > 0:
+        raise ValueError(f"step must be positive, got {h} s.")
+    if not concrete:
+        raise ValueError("with a fixed step, t0 and t1 cannot be traced (the number of steps is a shape): give step=jnp.full(n, h).")
+    whole = int(np.floor(float(span) / h * (1 + 1e-12)))
+    rest = float(span) - whole * h
+    sizes = np.full(whole, h)
+    return jnp.asarray(np.append(sizes, rest) if rest > 1e-9 * h else sizes)
+
+
+# --- start ----------------------------------------------------------------------------------------------------------------------------------
+
+
+def _start(job: _Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, Array]:
+    system = job.system.prepare()
+    if job.initial is None:
+        q, v, x, memory = system.q0, system.v0, initial_states(system), first_memory(system)
+    else:
+        q, v, x, memory = job.initial.q, job.initial.v, job.initial.x, job.initial.memory
+    state, violation, assembled = start(system, job.t0, q, v, x, memory)
+    h = jnp.where(jnp.isnan(job.first_step), job.integrator.first_step(system, state), job.first_step)
+    state, stretch = loop.begin(system, job.integrator, job.controller, state, jax.lax.stop_gradient(h))
+    worst = jnp.maximum(jnp.max(violation.position, initial=0.0), jnp.max(violation.velocity, initial=0.0))
+    consistent = assembled & (worst < _CONSISTENT)
+    result = RESULTS.where(consistent, RESULTS.successful, RESULTS.inconsistent_start)
+    stretch = eqx.tree_at(lambda s: s.result, stretch, result)
+    return system, state, stretch, violation, consistent
+
+
+def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps: Any, active: Any) -> loop.Plan:
+    limits = loop.Limits(job.t1, job.min_step, job.max_step, jnp.asarray(max_steps, jnp.int32))
+    return loop.Plan(job.controller, stretch, limits, steps, active, capacity)
+
+
+# --- one piece, for jit, grad and vmap ------------------------------------------------------------------------------------------------------
+
+
+@eqx.filter_jit
+def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
+    system, state, stretch, _, _ = _start(job)
+    active = None if job.steps is None else jnp.ones(job.steps.shape[0], bool)
+    plan = _plan(job, stretch, capacity, capacity, job.steps, active)
+    record, after = loop.run(system, job.integrator, state, plan, adjoint)
+    # Rows beyond the last step repeat it, so that row -1 is always the end.
+    rows = jnp.minimum(jnp.arange(record.states.t.shape[0]), after.count)
+    states = jax.tree.map(lambda leaf: leaf[rows], record.states)
+    final = jax.tree.map(lambda leaf: leaf[-1], states)
+    result = after.result
+    if job.steps is None:
+        full = (result == RESULTS.successful) & ~loop.is_over(final.t, job.t1)
+        result = RESULTS.where(full, RESULTS.max_steps_reached, result)
+    if job.saveat is not None:
+        states = loop.rows_at(job.integrator, record, after.count, job.saveat)
+    stats = _stats(after)
+    return Solution(system, states, final, stats, result, after.blame, record.steps)
+
+
+def _stats(after: loop.Stretch) -> dict[str, Any]:
+    return {
+        "steps": after.count,
+        "rejected": after.rejected,
+        "newton_failures": after.failures,
+        **{field: getattr(after.work, field) for field in vars(after.work)},
+    }
+
+
+# --- stretch after stretch, outside jit -----------------------------------------------------------------------------------------------------
+
+
+@eqx.filter_jit
+def _start_segments(job: _Job):
+    return _start(job)
+
+
+@eqx.filter_jit
+def _run_segment(job: _Job, system: AbstractSystem, state: State, stretch: loop.Stretch, max_steps, steps, active):
+    zero = jnp.zeros((), jnp.int32)
+    stretch = eqx.tree_at(lambda s: s.count, stretch, zero)
+    plan = _plan(job, stretch, _SEGMENT, max_steps, steps, active)
+    record, after = loop.run(system, job.integrator, state, plan, "forward")
+    saved = None if job.saveat is None else loop.rows_at(job.integrator, record, after.count, job.saveat)
+    final = jax.tree.map(lambda leaf: leaf[after.count], record.states)
+    return record, saved, final, after
+
+
+def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> Solution:
+    system, state, stretch, violation, consistent = _start_segments(_strip(job))
+    stripped = _strip(job)
+    if not bool(consistent):
+        solution = Solution(
+            system, _one_row(state), state, _host_stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0)
+        )
+        return _finish(solution, throw, _inconsistency(system, violation))
+    pieces: list[State] = [_one_row(state)] if job.saveat is None else []
+    sizes: list[np.ndarray] = []
+    times = None if job.saveat is None else np.asarray(job.saveat)
+    saved_until, taken = -np.inf, 0
+    with _bar(progress, float(job.t0), float(job.t1)) as bar:
+        blocks = _blocks(job.steps)
+        while True:
+            steps, active = next(blocks)
+            allowed = min(_SEGMENT, max_steps - taken)
+            record, saved, state, stretch = _run_segment(
+                stripped, system, state, stretch, jnp.asarray(bar.limit(allowed)), steps, active
+            )
+            count = int(stretch.count)
+            taken += count
+            sizes.append(np.asarray(record.steps)[:count])
+            t = float(state.t)
+            if times is None:
+                pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[1 : n + 1], record.states))
+            else:
+                mine = (times > saved_until) & (times <= t)
+                pieces.append(jax.tree.map(lambda leaf, keep=mine: np.asarray(leaf)[keep], saved))
+                saved_until = t
+            bar.show(t)
+            ended = stretch.result != RESULTS.successful
+            done = t >= float(job.t1) if job.steps is None else taken >= job.steps.shape[0]
+            if bool(ended) or done or taken >= max_steps:
+                break
+    result = stretch.result
+    if not bool(ended) and not done:
+        result = RESULTS.max_steps_reached
+    states = jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *pieces)
+    solution = Solution(
+        system, states, state, _host_stats(stretch, taken), result, stretch.blame, jnp.asarray(np.concatenate(sizes))
+    )
+    return _finish(solution, throw)
+
+
+def _strip(job: _Job) -> _Job:
+    """Prescribed steps are handed over block by block."""
+    return eqx.tree_at(lambda j: j.steps, job, None, is_leaf=lambda leaf: leaf is None)
+
+
+def _blocks(steps: Array | None) -> Iterator[tuple[Any, Any]]:
+    """Prescribed steps in blocks of one size, the last one filled up with inactive steps."""
+    if steps is None:
+        while True:
+            yield None, None
+    sizes = np.asarray(steps)
+    for begin in range(0, len(sizes), _SEGMENT):
+        block = sizes[begin : begin + _SEGMENT]
+        fill = _SEGMENT - len(block)
+        yield jnp.asarray(np.append(block, np.ones(fill))), jnp.asarray(np.append(np.ones(len(block), bool), np.zeros(fill, bool)))
+
+
+def _one_row(state: State) -> State:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+
+
+def _host_stats(stretch: loop.Stretch, steps: int) -> dict[str, Any]:
+    return {name: int(value) for name, value in _stats(stretch).items()} | {"steps": steps}
+
+
+def _finish(solution: Solution, throw: bool, detail: str = "") -> Solution:
+    if throw and bool(solution.result != RESULTS.successful):
+        raise SimulationError(" ".join(filter(None, [solution.message, detail])), solution)
+    return solution
+
+
+def _inconsistency(system: AbstractSystem, violation: Violation) -> str:
+    position, velocity = np.asarray(violation.position), np.asarray(violation.velocity)
+    worst = np.argsort(-np.maximum(position, velocity))[:4]
+    n = system.q0.shape[-1]
+    names = dict.fromkeys(system.describe_unknown(n + int(i)) for i in worst if max(position[i], velocity[i]) > _CONSISTENT)
+    return "Violated: " + ", ".join(names) + "." if names else ""
+
+
+class _bar:
+    """A progress bar over simulated time, or nothing."""
+
+    def __init__(self, wanted: bool, t0: float, t1: float):
+        self.t0, self.t1, self.bar = t0, t1, None
+        self.steps, self.clock = 32, time.perf_counter()
+        if wanted:
+            from tqdm.auto import tqdm
+
+            layout = "{desc}{percentage:3.0f}%|{bar}| {n:.4g}/{total:.4g} s [{elapsed}<{remaining}]"
+            self.bar = tqdm(total=t1 - t0, bar_format=layout)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.bar is not None:
+            self.bar.close()
+
+    def limit(self, allowed: int) -> int:
+        """Steps until the next report: enough for about a fifth of a second."""
+        return allowed if self.bar is None else min(allowed, self.steps)
+
+    def show(self, t: float) -> None:
+        if self.bar is not None:
+            self.bar.update(min(t, self.t1) - self.t0 - self.bar.n)
+            now = time.perf_counter()
+            self.steps = int(np.clip(self.steps * 0.2 / max(now - self.clock, 1e-3), 8, _SEGMENT))
+            self.clock = now

@@ -1,0 +1,1 @@
+"""The algebra below a step."""

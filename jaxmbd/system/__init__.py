@@ -1,0 +1,1 @@
+"""What moves. Knows nothing of time stepping."""

@@ -1,0 +1,124 @@
+"""What joints and forces have in common: a name, the bodies they act between, numbers in the user's frame.
+
+An element's life has two stages. A person gives points and axes in the ground's frame at the initial configuration; these stay leaves, so
+derivatives reach geometry. `local` carries them once, before the time loop, into the bodies' own frames; `rows` (joints) and `wrench`
+(forces) then work on moving frames only.
+"""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .bodies import AbstractBody
+from .frames import Frame
+from .parameters import Parameter, read_all, read_name
+from .rotations import triad
+
+
+class Ground(eqx.Module):
+    """The frame that does not move."""
+
+    name: str = eqx.field(static=True, default="ground")
+
+
+ground = Ground()
+
+
+class AbstractElement(eqx.Module):
+    """A joint or a force between the bodies that `bodies` names."""
+
+    name: eqx.AbstractVar[str]
+    bodies: eqx.AbstractVar[tuple[str, ...]]
+    parameters: eqx.AbstractClassVar[dict[str, Parameter]]
+    angles: ClassVar[int] = 0
+    """How many relative angles the element follows over full turns."""
+
+    kind: ClassVar[str] = "element"
+    point_like: ClassVar[tuple[int, ...]] = ()
+    """Which of its bodies may be point masses, that have no orientation."""
+
+    def _read_element(self, name: str, bodies: tuple[Any, ...], **values: Any) -> None:
+        """The part of a constructor that all elements share: names and checked numbers (None stays None)."""
+        self.name = read_name(self.kind, name)
+        self.bodies = tuple(body_name(self.label, body) for body in bodies)
+        for field, value in read_all(self.label, self.parameters, **values).items():
+            setattr(self, field, value)
+
+    @property
+    def label(self) -> str:
+        """What messages call it, e.g. "joint 'hinge'"."""
+        return f"{self.kind} {self.name!r}"
+
+    def local(self, frames: tuple[Frame, ...]) -> Any:
+        """Geometry in the bodies' own frames, from the frames at the initial configuration."""
+        raise NotImplementedError
+
+    def wrapped_angles(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "angles"]:
+        """The relative angles as far as the configuration tells them, i.e. up to full turns."""
+        return jnp.zeros(0)
+
+
+def body_name(owner: str, body: Any) -> str:
+    if isinstance(body, AbstractBody | Ground):
+        return body.name
+    if isinstance(body, str):
+        return body
+    raise ValueError(f"{owner}: expected a body, mbd.ground or a body's name, got {body!r}.")
+
+
+def unwrap(wrapped: Float[Array, "n"], last: Float[Array, "n"]) -> Float[Array, "n"]:
+    """The angle that equals `wrapped` up to full turns and lies within half a turn of the last accepted one."""
+    turns = jnp.round((last - wrapped) / (2 * jnp.pi))
+    return wrapped + 2 * jnp.pi * jax.lax.stop_gradient(turns)
+
+
+class Axis(eqx.Module):
+    """An axis fixed in body a and, coinciding at the start, in body b: what angle and travel are measured with."""
+
+    point_a: Float[Array, "3"]
+    point_b: Float[Array, "3"]
+    axis: Float[Array, "3"]
+    """unit vector in a"""
+    normal: Float[Array, "3"]
+    """in a, perpendicular to the axis"""
+    third: Float[Array, "3"]
+    """in a, completes the triad"""
+    axis_b: Float[Array, "3"]
+    normal_b: Float[Array, "3"]
+    """in b, coincides with `normal` at the start"""
+    third_b: Float[Array, "3"]
+
+    @staticmethod
+    def between(a: Frame, b: Frame, point: Float[Array, "3"], axis: Float[Array, "3"]) -> "Axis":
+        t, n, k = triad(axis)
+        return Axis(
+            a.local_point(point),
+            b.local_point(point),
+            a.local_direction(t),
+            a.local_direction(n),
+            a.local_direction(k),
+            b.local_direction(t),
+            b.local_direction(n),
+            b.local_direction(k),
+        )
+
+    def angle(self, a: Frame, b: Frame) -> Float[Array, ""]:
+        """Rotation of b against a about the axis since the start, up to full turns."""
+        n_b = b.direction(self.normal_b)
+        sine, cosine = a.direction(self.third) @ n_b, a.direction(self.normal) @ n_b
+        lost = sine**2 + cosine**2 < 1e-20  # b's normal points along the axis: there is no angle, and no derivative
+        return jnp.arctan2(jnp.where(lost, 0.0, sine), jnp.where(lost, 1.0, cosine))
+
+    def angle_rate(self, a: Frame, b: Frame) -> Float[Array, ""]:
+        return a.direction(self.axis) @ (b.angular_velocity - a.angular_velocity)
+
+    def offset(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        """From the point on a to the point on b."""
+        return b.point(self.point_b) - a.point(self.point_a)
+
+    def travel(self, a: Frame, b: Frame) -> Float[Array, ""]:
+        """Displacement of b against a along the axis since the start."""
+        return a.direction(self.axis) @ self.offset(a, b)

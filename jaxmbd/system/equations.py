@@ -1,0 +1,137 @@
+"""The equations that every integrator works with, and what a user overrides who has equations and no bodies.
+
+    M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .state import Memory
+
+
+class AbstractSystem(eqx.Module):
+    """A mechanical system as equations.
+
+    A subclass has the fields (or properties) `q0`, `v0` and the methods `mass`, `force`, and, as far as it needs them, `constraint`,
+    `stiff_force` (family B), `potential_energy`, `normalize`. Differential states exist if it has `x0` and `state_rate`; then `force` and
+    `stiff_force` receive x as a fourth argument.
+    """
+
+    q0: eqx.AbstractVar[Array]
+    v0: eqx.AbstractVar[Array]
+
+    def mass(self, q: Float[Array, "q"]) -> Float[Array, "q q"]:
+        """M(q). It may be singular where the constraints make up for it."""
+        raise NotImplementedError
+
+    def force(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "q"]:
+        """Q without the stiff part: applied forces (family A) and terms that are quadratic in the velocity."""
+        raise NotImplementedError
+
+    def stiff_force(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "q"]:
+        """The cheap, stiff part of Q (family B)."""
+        return jnp.zeros_like(q)
+
+    def constraint(self, q: Array, t: Array) -> Float[Array, "rows"]:
+        """Phi(q, t)."""
+        return jnp.zeros(0, q.dtype)
+
+    def state_rate(self, x: Array, q: Array, v: Array, t: Array) -> Float[Array, "x"]:
+        """x' = g(x, q, v, t)."""
+        return jnp.zeros_like(x)
+
+    def normalize(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Puts coordinates that live on a manifold of their own back on it."""
+        return q, v
+
+    def potential_energy(self, q: Array, t: Array) -> Float[Array, ""]:
+        """J; what `solution.energy()` adds to the kinetic energy."""
+        return jnp.zeros(())
+
+    # What a Model's System knows better than a user's own equations: the defaults serve the latter.
+
+    def mass_product(self, q: Array, a: Array) -> Array:
+        return self.mass(q) @ a
+
+    def coordinate_lengths(self) -> tuple[bool, ...]:
+        """Which coordinates are lengths: they are measured in the integrator's `length_scale`, the others in radians."""
+        return (True,) * self.q0.shape[-1]
+
+    def row_lengths(self) -> tuple[bool, ...]:
+        """Which constraint rows are lengths."""
+        return (True,) * count_rows(self)
+
+    def essential_rows(self) -> tuple[bool, ...]:
+        """Which constraint rows are never dropped as redundant."""
+        return (False,) * count_rows(self)
+
+    def may_be_redundant(self) -> bool:
+        """Whether rows of Phi may depend on each other, so that integrators must look for a subset that does not."""
+        return False
+
+    def prepare(self) -> "AbstractSystem":
+        """The same system with everything done that need not be done every step."""
+        return self
+
+    def recall(self, memory: Memory) -> "AbstractSystem":
+        """The same system seen from a state that remembers this."""
+        return self
+
+    def angles(self, q: Array) -> Float[Array, "angles"]:
+        """The relative angles over full turns, as seen from what was last recalled."""
+        return jnp.zeros(0)
+
+    def describe_unknown(self, index: int) -> str:
+        """Names the coordinate or row behind an entry of (q, multipliers, x)."""
+        n, m = self.q0.shape[-1], count_rows(self)
+        if index < n:
+            return f"coordinate {index}"
+        return f"constraint row {index - n}" if index < n + m else f"differential state {index - n - m}"
+
+
+def initial_states(system: AbstractSystem) -> Float[Array, "x"]:
+    """x0, empty if the system has no differential states."""
+    return jnp.asarray(getattr(system, "x0", jnp.zeros(0)), dtype=float)
+
+
+def count_rows(system: AbstractSystem) -> int:
+    shape = jax.eval_shape(lambda s: s.constraint(s.q0, jnp.zeros(())), system).shape
+    if len(shape) != 1:
+        raise ValueError(f"constraint(q, t) must return a vector, got shape {shape}.")
+    return shape[0]
+
+
+def total_force(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Array:
+    """Q of both families."""
+    arguments = (q, v, t) if x.shape[-1] == 0 else (q, v, t, x)
+    return system.force(*arguments) + system.stiff_force(*arguments)
+
+
+def constraint_force(system: AbstractSystem, q: Array, t: Array, multipliers: Array) -> Array:
+    """Phi_q^T lambda."""
+    _, pull_back = jax.vjp(lambda q: system.constraint(q, t), q)
+    return pull_back(multipliers)[0]
+
+
+def constraint_jacobian(system: AbstractSystem, q: Array, t: Array) -> Float[Array, "rows q"]:
+    """Phi_q."""
+    return jax.jacfwd(lambda q: system.constraint(q, t))(q)
+
+
+def constraint_rate(system: AbstractSystem, q: Array, v: Array, t: Array) -> Array:
+    """Phi' = Phi_q v + Phi_t."""
+    return jax.jvp(system.constraint, (q, t), (v, jnp.ones_like(t)))[1]
+
+
+def constraint_curvature(system: AbstractSystem, q: Array, v: Array, t: Array) -> Array:
+    """The part of Phi'' that does not contain the acceleration: (Phi_q v)_q v + 2 Phi_qt v + Phi_tt."""
+    return jax.jvp(lambda q, t: constraint_rate(system, q, v, t), (q, t), (v, jnp.ones_like(t)))[1]
+
+
+def saddle_matrix(mass: Array, jacobian: Array, kept: Array) -> Array:
+    """[ M          (D Phi_q)^T ]
+    [ D Phi_q      I - D     ]   with D = diag(kept): a dropped row reads multiplier = 0."""
+    held = kept[:, None] * jacobian
+    return jnp.block([[mass, held.T], [held, jnp.diag(1.0 - kept)]])

@@ -1,0 +1,70 @@
+"""A body as joints and forces see it: a moving frame in space.
+
+Every kind of body, point, planar or spatial, shows the same face, so that one law serves them all.
+"""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Frame(eqx.Module):
+    """Position and orientation of a body's centre-of-mass frame and their rates, in the ground's axes."""
+
+    position: Float[Array, "3"]
+    """m"""
+    rotation: Float[Array, "3 3"]
+    """body axes to ground axes"""
+    velocity: Float[Array, "3"]
+    """m/s"""
+    angular_velocity: Float[Array, "3"]
+    """rad/s"""
+
+    def point(self, s: Float[Array, "3"]) -> Float[Array, "3"]:
+        """Where the body-fixed point s stands."""
+        return self.position + self.rotation @ s
+
+    def point_velocity(self, s: Float[Array, "3"]) -> Float[Array, "3"]:
+        return self.velocity + jnp.cross(self.angular_velocity, self.rotation @ s)
+
+    def direction(self, u: Float[Array, "3"]) -> Float[Array, "3"]:
+        """A body-fixed direction in the ground's axes."""
+        return self.rotation @ u
+
+    def local_point(self, p: Float[Array, "3"]) -> Float[Array, "3"]:
+        """The body-fixed coordinates of a point of space."""
+        return self.rotation.T @ (p - self.position)
+
+    def local_direction(self, u: Float[Array, "3"]) -> Float[Array, "3"]:
+        return self.rotation.T @ u
+
+
+class Wrench(eqx.Module):
+    """Forces and torques on the bodies of one element, in the ground's axes, torques about the centres of mass."""
+
+    force: Float[Array, "bodies 3"]
+    torque: Float[Array, "bodies 3"]
+
+
+def ground_frame() -> Frame:
+    return Frame(jnp.zeros(3), jnp.eye(3), jnp.zeros(3), jnp.zeros(3))
+
+
+def embed(u: Float[Array, "n"]) -> Float[Array, "3"]:
+    """A planar vector in space."""
+    return u if u.shape == (3,) else jnp.concatenate([u, jnp.zeros(1, u.dtype)])
+
+
+def force_at(frame: Frame, point: Float[Array, "3"], force: Float[Array, "3"]) -> Float[Array, "3"]:
+    """The torque about the centre of mass of a force that acts at a point of space."""
+    return jnp.cross(point - frame.position, force)
+
+
+def pair_wrench(
+    a: Frame, b: Frame, point: Float[Array, "3"], force: Float[Array, "3"], torque: Float[Array, "3"]
+) -> Wrench:
+    """Force and torque on b at a point of space, and their exact opposites on a at the same point."""
+    return Wrench(
+        jnp.stack([-force, force]),
+        jnp.stack([-torque - force_at(a, point, force), torque + force_at(b, point, force)]),
+    )

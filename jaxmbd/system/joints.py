@@ -1,0 +1,356 @@
+"""Joints between two bodies: what they stop is a row of Phi(q, t) = 0.
+
+In a planar model the same joints keep only the rows that have a meaning there (`planar_rows`). The rows of a joint are lengths or
+cosines of right angles; `row_lengths` says which.
+"""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .elements import AbstractElement, Axis
+from .frames import Frame, embed
+from .parameters import Parameter, direction, not_negative, positive, read_all, vector
+
+
+class Penalty(eqx.Module):
+    """Holds a joint by a stiff spring and damper on each of its rows instead of a multiplier: a force of family B.
+
+    Rows that are lengths use stiffness [N/m] and damping [N s/m], rows that are angles rotational_stiffness [N m/rad] and
+    rotational_damping [N m s/rad], by default the same numbers.
+    """
+
+    stiffness: Float[Array, ""]
+    damping: Float[Array, ""]
+    rotational_stiffness: Float[Array, ""]
+    rotational_damping: Float[Array, ""]
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "stiffness": positive("N/m"),
+        "damping": not_negative("N s/m"),
+        "rotational_stiffness": positive("N m/rad"),
+        "rotational_damping": not_negative("N m s/rad"),
+    }
+
+    def __init__(self, stiffness: Any, damping: Any, rotational_stiffness: Any = None, rotational_damping: Any = None):
+        values = read_all(
+            "a joint's penalty",
+            self.parameters,
+            stiffness=stiffness,
+            damping=damping,
+            rotational_stiffness=stiffness if rotational_stiffness is None else rotational_stiffness,
+            rotational_damping=damping if rotational_damping is None else rotational_damping,
+        )
+        for field, value in values.items():
+            setattr(self, field, value)
+
+
+class AbstractJoint(AbstractElement):
+    """A joint. `rows` must be zero at the initial configuration unless a length or a function of time says otherwise."""
+
+    penalty: eqx.AbstractVar[Penalty | None]
+    row_lengths: eqx.AbstractClassVar[tuple[bool, ...]]
+    planar_rows: eqx.AbstractClassVar[tuple[int, ...] | None]
+    """Which rows remain in a planar model; None: the joint has no planar meaning."""
+
+    kind: ClassVar[str] = "joint"
+
+    def _read(self, name: str, bodies: tuple[Any, ...], penalty: Penalty | None, **values: Any) -> None:
+        self._read_element(name, bodies, **values)
+        if not (penalty is None or isinstance(penalty, Penalty)):
+            raise ValueError(f"{self.label}: penalty must be an mbd.Penalty, got {penalty!r}.")
+        self.penalty = penalty
+
+    def lengths(self) -> tuple[bool, ...]:
+        """Which rows are lengths; the others are cosines or angles."""
+        return self.row_lengths
+
+    def rows(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array) -> Array:
+        """What the joint keeps at zero. `angles` are those of `wrapped_angles`, followed over full turns."""
+        raise NotImplementedError
+
+    def reference_point(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "3"]:
+        """The point of space about which the reaction torque on the last body counts."""
+        return frames[1].point(local.point_b)
+
+
+def _offset_rows(local: Axis, a: Frame, b: Frame) -> tuple[Array, Array]:
+    """Components of the offset across the axis."""
+    d = local.offset(a, b)
+    return a.direction(local.normal) @ d, a.direction(local.third) @ d
+
+
+def _parallel_rows(local: Axis, a: Frame, b: Frame) -> tuple[Array, Array]:
+    """Zero when the axes of a and b are parallel."""
+    t = a.direction(local.axis)
+    return t @ b.direction(local.normal_b), t @ b.direction(local.third_b)
+
+
+def _no_spin_row(local: Axis, a: Frame, b: Frame) -> Array:
+    """Zero when b does not turn against a about the axis."""
+    return a.direction(local.normal) @ b.direction(local.third_b)
+
+
+def cylinder_rows(local: Axis, a: Frame, b: Frame) -> Array:
+    """Zero when b's axis lies on a's."""
+    return jnp.stack([*_offset_rows(local, a, b), *_parallel_rows(local, a, b)])
+
+
+class AbstractAxisJoint(AbstractJoint):
+    """A joint that is described by a point and an axis: `Kind(name, a, b, point, axis)`."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    point: Float[Array, "d"]
+    """m, ground frame, initial configuration"""
+    axis: Float[Array, "d"] | None
+    """direction, ground frame, initial configuration; a planar model needs none where only z is meant"""
+    penalty: Penalty | None
+    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": direction()}
+
+    def __init__(self, name: str, a: Any, b: Any, point: Any, axis: Any = None, *, penalty: Penalty | None = None):
+        self._read(name, (a, b), penalty, point=point, axis=axis)
+
+    def local(self, frames):
+        return Axis.between(*frames, embed(self.point), embed(self.axis))
+
+
+class Revolute(AbstractAxisJoint):
+    """Leaves the rotation about the axis. Planar: the point is shared."""
+
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True, False, False)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0, 1)
+
+    def rows(self, local, frames, angles, t):
+        a, b = frames
+        return jnp.concatenate([local.offset(a, b), jnp.stack(_parallel_rows(local, a, b))])
+
+
+class Cylindrical(AbstractAxisJoint):
+    """Leaves rotation about and displacement along the axis."""
+
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, True, False, False)
+    planar_rows: ClassVar[tuple[int, ...] | None] = None
+
+    def rows(self, local, frames, angles, t):
+        return cylinder_rows(local, *frames)
+
+
+class Translational(AbstractAxisJoint):
+    """Leaves the displacement along the axis."""
+
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, True, False, False, False)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0, 2)
+
+    def rows(self, local, frames, angles, t):
+        a, b = frames
+        return jnp.append(cylinder_rows(local, a, b), _no_spin_row(local, a, b))
+
+
+class Planar(AbstractAxisJoint):
+    """Leaves displacement in the plane through the point with the axis as its normal, and rotation about the axis."""
+
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, False, False)
+    planar_rows: ClassVar[tuple[int, ...] | None] = None
+
+    def rows(self, local, frames, angles, t):
+        a, b = frames
+        return jnp.stack([local.travel(a, b), *_parallel_rows(local, a, b)])
+
+
+class Inline(AbstractAxisJoint):
+    """The point of b stays on the line that is fixed in a; b turns freely."""
+
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, True)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
+    point_like: ClassVar[tuple[int, ...]] = (1,)
+
+    def rows(self, local, frames, angles, t):
+        return jnp.stack(_offset_rows(local, *frames))
+
+
+class Inplane(AbstractAxisJoint):
+    """The point of b stays in the plane of a whose normal is the axis; b turns freely."""
+
+    row_lengths: ClassVar[tuple[bool, ...]] = (True,)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
+    point_like: ClassVar[tuple[int, ...]] = (1,)
+
+    def rows(self, local, frames, angles, t):
+        return local.travel(*frames)[None]
+
+
+class Parallel(AbstractJoint):
+    """Keeps the axis of b parallel to that of a; points are free."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    axis: Float[Array, "d"]
+    penalty: Penalty | None
+    parameters: ClassVar[dict[str, Parameter]] = {"axis": direction()}
+    row_lengths: ClassVar[tuple[bool, ...]] = (False, False)
+    planar_rows: ClassVar[tuple[int, ...] | None] = None
+
+    def __init__(self, name: str, a: Any, b: Any, axis: Any, *, penalty: Penalty | None = None):
+        self._read(name, (a, b), penalty, axis=axis)
+
+    def local(self, frames):
+        return Axis.between(*frames, frames[1].position, embed(self.axis))
+
+    def rows(self, local, frames, angles, t):
+        return jnp.stack(_parallel_rows(local, *frames))
+
+
+class Spherical(AbstractJoint):
+    """The point is shared; all rotations are free."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    point: Float[Array, "d"]
+    penalty: Penalty | None
+    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m")}
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0, 1)
+    point_like: ClassVar[tuple[int, ...]] = (0, 1)
+
+    def __init__(self, name: str, a: Any, b: Any, point: Any, *, penalty: Penalty | None = None):
+        self._read(name, (a, b), penalty, point=point)
+
+    def local(self, frames):
+        return Axis.between(*frames, embed(self.point), jnp.array([0.0, 0.0, 1.0]))
+
+    def rows(self, local, frames, angles, t):
+        return local.offset(*frames)
+
+
+class Fixed(AbstractJoint):
+    """Welds b to a."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    penalty: Penalty | None
+    parameters: ClassVar[dict[str, Parameter]] = {}
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True, False, False, False)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0, 1, 5)
+
+    def __init__(self, name: str, a: Any, b: Any, *, penalty: Penalty | None = None):
+        self._read(name, (a, b), penalty)
+
+    def local(self, frames):
+        return Axis.between(*frames, frames[1].position, jnp.array([0.0, 0.0, 1.0]))
+
+    def rows(self, local, frames, angles, t):
+        a, b = frames
+        turning = jnp.stack([*_parallel_rows(local, a, b), _no_spin_row(local, a, b)])
+        return jnp.concatenate([local.offset(a, b), turning])
+
+
+class _TwoAxes(eqx.Module):
+    point_a: Float[Array, "3"]
+    point_b: Float[Array, "3"]
+    axis1: Float[Array, "3"]
+    """unit vector in a"""
+    axis2: Float[Array, "3"]
+    """unit vector in b"""
+
+    @staticmethod
+    def between(frames: tuple[Frame, ...], point: Array, axis1: Array, axis2: Array) -> "_TwoAxes":
+        a, b = frames
+        first, second = (u / jnp.sqrt(u @ u) for u in (embed(axis1), embed(axis2)))
+        return _TwoAxes(a.local_point(point), b.local_point(point), a.local_direction(first), b.local_direction(second))
+
+    def cosine(self, frames: tuple[Frame, ...]) -> Array:
+        a, b = frames
+        return a.direction(self.axis1) @ b.direction(self.axis2)
+
+
+class Universal(AbstractJoint):
+    """Cardan joint: the point is shared, axis1 of a stays perpendicular to axis2 of b."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    point: Float[Array, "3"]
+    axis1: Float[Array, "3"]
+    axis2: Float[Array, "3"]
+    penalty: Penalty | None
+    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis1": direction(), "axis2": direction()}
+    row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True, False)
+    planar_rows: ClassVar[tuple[int, ...] | None] = None
+
+    def __init__(
+        self, name: str, a: Any, b: Any, point: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None
+    ):
+        self._read(name, (a, b), penalty, point=point, axis1=axis1, axis2=axis2)
+
+    def local(self, frames):
+        return _TwoAxes.between(frames, embed(self.point), self.axis1, self.axis2)
+
+    def rows(self, local, frames, angles, t):
+        a, b = frames
+        offset = b.point(local.point_b) - a.point(local.point_a)
+        return jnp.concatenate([offset, local.cosine(frames)[None]])
+
+
+class Perpendicular(AbstractJoint):
+    """Keeps axis1 of a perpendicular to axis2 of b; points are free."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    axis1: Float[Array, "3"]
+    axis2: Float[Array, "3"]
+    penalty: Penalty | None
+    parameters: ClassVar[dict[str, Parameter]] = {"axis1": direction(), "axis2": direction()}
+    row_lengths: ClassVar[tuple[bool, ...]] = (False,)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
+
+    def __init__(self, name: str, a: Any, b: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None):
+        self._read(name, (a, b), penalty, axis1=axis1, axis2=axis2)
+
+    def local(self, frames):
+        return _TwoAxes.between(frames, frames[1].position, self.axis1, self.axis2)
+
+    def rows(self, local, frames, angles, t):
+        return local.cosine(frames)[None]
+
+
+class _Link(eqx.Module):
+    point_a: Float[Array, "3"]
+    point_b: Float[Array, "3"]
+    length: Float[Array, ""]
+
+
+class Distance(AbstractJoint):
+    """A massless rod between point1 of a and point2 of b. Its length is the initial distance unless given."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    point1: Float[Array, "d"]
+    point2: Float[Array, "d"]
+    length: Float[Array, ""] | None
+    """m"""
+    penalty: Penalty | None
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "point1": vector("m"),
+        "point2": vector("m"),
+        "length": positive("m", "must be positive (points that coincide are a Spherical joint)"),
+    }
+    row_lengths: ClassVar[tuple[bool, ...]] = (True,)
+    planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
+    point_like: ClassVar[tuple[int, ...]] = (0, 1)
+
+    def __init__(
+        self, name: str, a: Any, b: Any, point1: Any, point2: Any, length: Any = None, *, penalty: Penalty | None = None
+    ):
+        self._read(name, (a, b), penalty, point1=point1, point2=point2, length=length)
+
+    def local(self, frames):
+        p1, p2 = embed(self.point1), embed(self.point2)
+        d = p2 - p1
+        length = jnp.sqrt(d @ d) if self.length is None else self.length
+        return _Link(frames[0].local_point(p1), frames[1].local_point(p2), length)
+
+    def rows(self, local, frames, angles, t):
+        a, b = frames
+        d = b.point(local.point_b) - a.point(local.point_a)
+        return 0.5 * (d @ d - local.length**2)[None] / local.length

@@ -1,0 +1,240 @@
+"""What a person builds: named bodies, joints and forces."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .analysis import Analysis, analyse
+from .bodies import AbstractBody
+from .drivers import Gear, Motion, RackAndPinion, Screw
+from .elements import AbstractElement, ground
+from .forces import AbstractForce, Gravity, TorsionSpringDamper
+from .joints import AbstractJoint, Distance, Revolute, Universal
+from .parameters import is_traced, unknown
+from .system import BodyGroup, ElementGroup, System
+
+
+class Model:
+    """A mechanism: bodies, the joints between them, the forces on them. All bodies are planar or all are spatial."""
+
+    def __init__(
+        self,
+        bodies: Sequence[AbstractBody],
+        joints: Sequence[AbstractJoint] = (),
+        forces: Sequence[AbstractForce | Gravity] = (),
+    ):
+        self.bodies, self.joints, self.forces = tuple(bodies), tuple(joints), tuple(forces)
+        _check_types(self)
+        _check_names(self)
+        self._built: System | None = None
+
+    @property
+    def planar(self) -> bool:
+        return self.bodies[0].dimension == 2
+
+    def build(self) -> System:
+        """The system that integrators run. Everything that can be wrong with the model is reported here."""
+        if self._built is not None:
+            return self._built
+        planar = self.planar
+        for body in self.bodies:
+            if (body.dimension == 2) != planar:
+                first = self.bodies[0].name
+                raise ValueError(
+                    f"body {body.name!r} and body {first!r} do not live in the same space: use either planar bodies (PlanarBody, "
+                    "2-D PointMass) or spatial ones (RigidBody, 3-D PointMass)."
+                )
+        elements = [_complete(e, planar, self) for e in (*self.joints, *self.forces) if isinstance(e, AbstractElement)]
+        gravity = [f for f in self.forces if isinstance(f, Gravity)]
+        for g in gravity:
+            _check_dimension(f"force {g.name!r}", "acceleration", g.acceleration, planar)
+        _warn_of_loose_bodies(self, bool(gravity))
+
+        body_groups = tuple(
+            BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies)
+        )
+        order = {name: i for i, name in enumerate(name for group in body_groups for name in group.names)}
+        order[ground.name] = len(order)
+        system = System(
+            body_groups,
+            _groups([e for e in elements if isinstance(e, AbstractJoint)], order, planar),
+            _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar),
+            tuple(jax.tree.map(jnp.asarray, g) for g in gravity),
+            planar,
+        )
+        if is_traced(system):
+            # Nothing concrete to analyse: keep watching for redundant rows at run time.
+            return system.with_redundancy(bool(system.joint_groups))
+        analysis = analyse(system)
+        _report(system, analysis, self)
+        self._built = system.with_redundancy(analysis.redundant)
+        return self._built
+
+
+def _check_types(model: Model) -> None:
+    if not model.bodies:
+        raise ValueError("a model needs at least one body.")
+    for items, kind, types in (
+        (model.bodies, "bodies", AbstractBody),
+        (model.joints, "joints", AbstractJoint),
+        (model.forces, "forces", AbstractForce | Gravity),
+    ):
+        for item in items:
+            if not isinstance(item, types):
+                raise ValueError(f"{kind} of the model contains {item!r}, which does not belong there.")
+
+
+def _check_names(model: Model) -> None:
+    seen = {ground.name: "the ground"}
+    for kind, items in (("body", model.bodies), ("joint", model.joints), ("force", model.forces)):
+        for item in items:
+            if item.name in seen:
+                raise ValueError(f"the name {item.name!r} is used twice: by {seen[item.name]} and by a {kind}.")
+            seen[item.name] = f"a {kind}"
+    known = {body.name: body for body in model.bodies}
+    for element in (*model.joints, *model.forces):
+        if isinstance(element, Gravity):
+            continue
+        for position, name in enumerate(element.bodies):
+            if name == ground.name:
+                continue
+            if name not in known:
+                raise ValueError(f"{element.label} acts on an {unknown('body', name, known)}")
+            if not (known[name].has_orientation or position in element.point_like):
+                raise ValueError(
+                    f"{element.label}: body {name!r} is a point mass and has no orientation that a {type(element).__name__} could "
+                    "hold. Use a rigid body, or a Spherical, Distance, Inline or Inplane joint."
+                )
+        if len(element.bodies) > 1 and element.bodies[0] == element.bodies[1]:
+            raise ValueError(f"{element.label} connects body {element.bodies[0]!r} to itself.")
+
+
+def _warn_of_loose_bodies(model: Model, has_gravity: bool) -> None:
+    touched = {name for e in (*model.joints, *model.forces) if isinstance(e, AbstractElement) for name in e.bodies}
+    loose = [body.name for body in model.bodies if body.name not in touched]
+    if loose and not has_gravity:
+        names = ", ".join(map(repr, loose))
+        warnings.warn(f"no joint or force acts on body {names}: it will keep its velocity.", stacklevel=4)
+    elif loose and (model.joints or len(model.forces) > 1):
+        names = ", ".join(map(repr, loose))
+        warnings.warn(f"no joint and no force but gravity acts on body {names}: it will fall freely.", stacklevel=4)
+
+
+def _check_dimension(owner: str, field: str, value: Any, planar: bool) -> None:
+    expected = 2 if planar else 3
+    if value.shape != (expected,):
+        where = "planar" if planar else "spatial"
+        raise ValueError(f"{field} of {owner}: a {where} model needs {expected} components, got {value.shape[0]}.")
+
+
+_TURNING = (Revolute, Motion, Gear, RackAndPinion, TorsionSpringDamper)
+"""Elements whose axis of rotation is z in a planar model."""
+
+
+def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractElement:
+    """The element with what the kind of model decides: default axes, dimensions, geometry that must make sense."""
+    label = element.label
+    if planar and isinstance(element, AbstractJoint) and element.planar_rows is None:
+        raise ValueError(f"{label}: a {type(element).__name__} joint has no meaning in a planar model.")
+    travels = isinstance(element, Motion) and element.coordinate == "travel"
+    for field, value in vars(element).items():
+        if field not in element.parameters or field == "free_length":
+            continue
+        is_axis = field.startswith("axis")
+        if value is None and is_axis:
+            if not planar or travels or not isinstance(element, _TURNING):
+                raise ValueError(f"{label}: give {field}=(x, y{'' if planar else ', z'}), a direction in the ground's frame.")
+            value = np.array([0.0, 0.0, 1.0])
+            element = eqx.tree_at(lambda e, f=field: getattr(e, f), element, value, is_leaf=lambda leaf: leaf is None)
+        elif planar and is_axis and isinstance(element, _TURNING) and not travels:
+            if value.shape != (3,) or (not is_traced(value) and np.any(np.abs(value[:2]) > 1e-12)):
+                raise ValueError(f"{label}: in a planar model bodies turn about z; leave {field} out.")
+        elif value is not None and not callable(value) and getattr(value, "shape", ()) in ((2,), (3,)):
+            _check_dimension(label, field, value, planar)
+    _check_geometry(element)
+    return element
+
+
+def _check_geometry(element: AbstractElement) -> None:
+    if isinstance(element, Universal) and not is_traced(element.axis1, element.axis2):
+        cosine = element.axis1 @ element.axis2 / np.linalg.norm(element.axis1) / np.linalg.norm(element.axis2)
+        if abs(cosine) > 1e-6:
+            raise ValueError(f"{element.label}: axis1 and axis2 must be perpendicular, their cosine is {cosine:.3g}.")
+    if isinstance(element, Distance) and not is_traced(element.point1, element.point2):
+        size = 1.0 + np.abs(element.point1).max()
+        if np.linalg.norm(element.point2 - element.point1) < 1e-12 * size:
+            raise ValueError(f"{element.label} has zero length: its points coincide. Use a Spherical (or Revolute) joint.")
+    if isinstance(element, Screw) and not is_traced(element.pitch) and element.pitch == 0:
+        raise ValueError(f"{element.label} has zero pitch: use a Revolute joint.")
+
+
+def _anonymous(item: Any) -> Any:
+    """The item without what differs between elements of one kind: its name and its bodies."""
+    copy = object.__new__(type(item))
+    for field, value in vars(item).items():
+        if field == "name":
+            value = ""
+        elif field == "bodies":
+            value = ("",) * len(value)
+        object.__setattr__(copy, field, value)
+    return copy
+
+
+def _by_kind(items: Sequence[Any]) -> list[list[Any]]:
+    """Items that can be stacked, together: same class, same structure, same shapes, same functions."""
+    kinds: dict[Any, list[Any]] = {}
+    for item in items:
+        leaves, structure = jax.tree.flatten(_anonymous(item))
+        shapes = tuple(leaf.shape if eqx.is_array_like(leaf) and hasattr(leaf, "shape") else id(leaf) for leaf in leaves)
+        kinds.setdefault((structure, shapes), []).append(item)
+    return list(kinds.values())
+
+
+def _stack(items: Sequence[Any]) -> Any:
+    def join(*leaves):
+        if not hasattr(leaves[0], "shape"):
+            return leaves[0]
+        if is_traced(leaves):
+            return jnp.stack([jnp.asarray(leaf, float) for leaf in leaves])
+        return jnp.asarray(np.stack([np.asarray(leaf, float) for leaf in leaves]))
+
+    return jax.tree.map(join, *(_anonymous(item) for item in items))
+
+
+def _groups(elements: Sequence[AbstractElement], order: dict[str, int], planar: bool) -> tuple[ElementGroup, ...]:
+    return tuple(
+        ElementGroup(
+            _stack(members),
+            tuple(e.name for e in members),
+            tuple(tuple(order[name] for name in e.bodies) for e in members),
+            members[0].planar_rows if planar and isinstance(members[0], AbstractJoint) else None,
+        )
+        for members in _by_kind(elements)
+    )
+
+
+def _report(system: System, analysis: Analysis, model: Model) -> None:
+    """Errors and warnings that need the assembled equations."""
+    if analysis.conflicting:
+        names = ", ".join(map(repr, analysis.conflicting))
+        raise ValueError(
+            f"the joints {names} contradict each other: no configuration near the initial one satisfies them all "
+            f"(they remain violated by {analysis.violation:.2g}). Remove one, or make their points, lengths and motions agree."
+        )
+    if analysis.redundant_joints:
+        names = ", ".join(map(repr, analysis.redundant_joints))
+        warnings.warn(
+            f"redundant constraints: {analysis.redundant_rows} row(s) of the joints {names} follow from the others. The motion is exact; "
+            "reactions of the joints in that loop are not unique.",
+            stacklevel=4,
+        )
+    for body, change in analysis.changed_velocities:
+        warnings.warn(
+            f"the initial velocity of body {body!r} does not fit the joints and was projected (largest change {change:.2g}).",
+            stacklevel=4,
+        )

@@ -1,0 +1,92 @@
+"""Parameters by name: "spring.stiffness", "hinge.point", "rod.mass", "weld.penalty.damping", and the leaves of a user's own Modules."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from .parameters import Parameter, read, unknown
+
+if TYPE_CHECKING:
+    from .system import System
+
+_TRANSPARENT = ("function", "penalty", "actuator", "rate", "value")
+"""Fields that a name may leave out: "drive.amplitude" is "drive.function.amplitude"."""
+
+
+class _Place(NamedTuple):
+    path: tuple[str | int, ...]
+    """attributes and tuple positions from the system to the leaf"""
+    index: int | None
+    """place in the stack; None: the leaf is not stacked"""
+    label: str
+    """e.g. "force 'spring'" """
+    spec: Parameter | None
+
+
+def get(system: "System", name: str) -> Array:
+    place = _find(system, name)
+    leaf = _follow(system, place.path)
+    return leaf if place.index is None else leaf[place.index]
+
+
+def set_values(system: "System", values: dict[str, Any]) -> "System":
+    for name, value in values.items():
+        place = _find(system, name)
+        leaf = _follow(system, place.path)
+        shape = leaf.shape if place.index is None else leaf.shape[1:]
+        spec = (place.spec or Parameter("parameter"))._replace(shapes=(shape,))
+        value = read(place.label, name.split(".", 1)[1], spec, value)
+        leaf = jnp.asarray(value) if place.index is None else jnp.asarray(leaf).at[place.index].set(value)
+        system = eqx.tree_at(lambda s, path=place.path: _follow(s, path), system, leaf)
+    return eqx.tree_at(lambda s: s.geometry, system, None, is_leaf=lambda leaf: leaf is None)
+
+
+def parameter_names(system: "System") -> list[str]:
+    return list(_catalogue(system))
+
+
+def _find(system: "System", name: str) -> _Place:
+    catalogue = _catalogue(system)
+    if name in catalogue:
+        return catalogue[name]
+    raise ValueError(unknown("parameter", name, catalogue))
+
+
+def _catalogue(system: "System") -> dict[str, _Place]:
+    found: dict[str, _Place] = {}
+    for field in ("body_groups", "joint_groups", "force_groups"):
+        for g, group in enumerate(getattr(system, field)):
+            part = "body" if field == "body_groups" else "element"
+            stack = getattr(group, part)
+            kind = "body" if field == "body_groups" else stack.kind
+            leaves = list(_leaves(stack))
+            for i, owner in enumerate(group.names):
+                for path, spec in leaves:
+                    place = _Place((field, g, part, *path), i, f"{kind} {owner!r}", spec)
+                    found[".".join((owner, *path))] = place
+                    short = tuple(step for step in path if step not in _TRANSPARENT)
+                    if short:
+                        found.setdefault(".".join((owner, *short)), place)
+    for g, gravity in enumerate(system.gravity):
+        for path, spec in _leaves(gravity):
+            found[".".join((gravity.name, *path))] = _Place(("gravity", g, *path), None, f"force {gravity.name!r}", spec)
+    return found
+
+
+def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Parameter | None]]:
+    """Array leaves of a Module as attribute paths, each with its spec where the class gives one."""
+    specs = getattr(type(node), "parameters", {})
+    for field, value in vars(node).items():
+        if eqx.is_inexact_array_like(value) and hasattr(value, "shape"):
+            yield (*path, field), specs.get(field)
+        elif isinstance(value, eqx.Module):
+            yield from _leaves(value, (*path, field))
+
+
+def _follow(node: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        node = node[step] if isinstance(step, int) else getattr(node, step)
+    return node

@@ -1,0 +1,110 @@
+"""Reading and checking the numbers a person gives: shape, finiteness, physical range, with the element's name in the message.
+
+A concrete value is checked at once and raises `ValueError`; a traced one (under jit, grad, vmap) is checked by `eqx.error_if`
+when it runs.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+class Parameter(NamedTuple):
+    """What one named number of an element must look like."""
+
+    unit: str
+    shapes: tuple[tuple[int, ...], ...] = ((),)
+    valid: Callable[[Any], Any] | None = None
+    """True where the (already finite) value is acceptable; must work on numpy arrays and on tracers."""
+    requirement: str = ""
+    """The sentence that ends "mass of body 'rod' ...": it says what is wrong and what to write instead."""
+    convert: Callable[[Any], Any] | None = None
+    """Applied before the shape is looked at, e.g. principal moments of inertia to a matrix."""
+
+
+def is_traced(*trees: Any) -> bool:
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+
+
+def positive(unit: str, hint: str = "must be positive") -> Parameter:
+    return Parameter(unit, valid=lambda x: x > 0, requirement=hint)
+
+
+def not_negative(unit: str, hint: str = "must not be negative") -> Parameter:
+    return Parameter(unit, valid=lambda x: x >= 0, requirement=hint)
+
+
+def scalar(unit: str) -> Parameter:
+    return Parameter(unit)
+
+
+def vector(unit: str, *lengths: int) -> Parameter:
+    return Parameter(unit, shapes=tuple((n,) for n in (lengths or (2, 3))))
+
+
+def direction() -> Parameter:
+    def nonzero(x):
+        return (x * x).sum(-1) > 1e-24
+
+    return Parameter("1", shapes=((2,), (3,)), valid=nonzero, requirement="has zero length: give a direction")
+
+
+def read(owner: str, field: str, spec: Parameter, value: Any) -> Any:
+    """The value as a float array, checked. `owner` is e.g. "body 'rod'"."""
+    where = f"{field} of {owner}"
+    if not is_traced(value):
+        try:
+            value = np.asarray(value, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"{where}: expected {_numbers(spec)}, got {value!r}.") from None
+    else:
+        value = jnp.asarray(value, dtype=float)
+    if spec.convert is not None:
+        value = spec.convert(value)
+    if value.shape not in spec.shapes:
+        raise ValueError(f"{where}: expected {_numbers(spec)}, got an array of shape {value.shape}.")
+    if is_traced(value):
+        value = eqx.error_if(value, ~jnp.all(jnp.isfinite(value)), f"{where} is not finite.")
+        if spec.valid is not None:
+            value = eqx.error_if(value, ~jnp.all(spec.valid(value)), f"{where} {spec.requirement}.")
+        return value
+    if not np.all(np.isfinite(value)):
+        raise ValueError(f"{where} is not finite: got {_short(value)}.")
+    if spec.valid is not None and not np.all(spec.valid(value)):
+        raise ValueError(f"{where} {spec.requirement}: got {_short(value)}.")
+    return value
+
+
+def read_all(owner: str, specs: dict[str, Parameter], **values: Any) -> dict[str, Any]:
+    """Every value with a spec, checked; None stays None."""
+    return {key: None if value is None else read(owner, key, specs[key], value) for key, value in values.items()}
+
+
+def read_name(kind: str, name: Any) -> str:
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"the name of a {kind} must be a non-empty string, got {name!r}.")
+    if "." in name:
+        raise ValueError(f"the name {name!r} of a {kind} must not contain a dot: 'element.parameter' uses it.")
+    return name
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> str:
+    """A message for a name that is not there, with the nearest one that is."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
+    hint = f" Did you mean {near[0]!r}?" if near else f" Known: {', '.join(map(repr, known[:12])) or 'none'}."
+    return f"unknown {what} {name!r}.{hint}"
+
+
+def _numbers(spec: Parameter) -> str:
+    shapes = " or ".join("one number" if s == () else f"an array of shape {s}" for s in spec.shapes)
+    return f"{shapes} [{spec.unit}]"
+
+
+def _short(value: np.ndarray) -> str:
+    return np.array2string(value, precision=6, threshold=12, separator=", ")

@@ -1,0 +1,33 @@
+"""The state of a run."""
+
+from typing import Any
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+
+class Memory(eqx.Module):
+    """What a state remembers besides numbers that move continuously; it changes only when a step is accepted, and has no derivative."""
+
+    angles: Float[Array, "angles"]
+    """rad, the relative angles over full turns at the last accepted step"""
+    kept_rows: Float[Array, "rows"]
+    """1 for a constraint row that is enforced, 0 for one that follows from the others (redundant)"""
+
+
+class State(eqx.Module):
+    """Everything at one time. `method` is what the integrator carries along; another integrator may start from the rest."""
+
+    t: Float[Array, ""]
+    """s"""
+    q: Float[Array, "q"]
+    v: Float[Array, "q"]
+    x: Float[Array, "x"]
+    """differential states"""
+    multipliers: Float[Array, "rows"]
+    acceleration: Float[Array, "q"]
+    """q'' as the equations of motion give it"""
+    state_rate: Float[Array, "x"]
+    """x'"""
+    memory: Memory
+    method: Any = None
