@@ -11,7 +11,15 @@ from jaxtyping import Array, Float
 from ..control import AbstractController, LocalError
 from ..solvers import linear
 from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
-from ..system.equations import AbstractSystem, constraint_force, count_rows, total_force
+from ..system.equations import (
+    AbstractSystem,
+    constraint,
+    constraint_force,
+    count_rows,
+    mass_product,
+    state_rate,
+    total_force,
+)
 from ..system.parameters import Parameter, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
@@ -138,24 +146,26 @@ class AbstractNewmark(AbstractIntegrator):
         def residual(z):
             s = unpack(z)
             motion = (
-                system.mass_product(s.q, s.acceleration)
+                mass_product(system, s.q, s.acceleration)
                 + constraint_force(system, s.q, t, kept * s.multipliers)
                 - total_force(system, s.q, s.v, t, s.x)
             )
-            rows = kept * system.constraint(s.q, t) / (c.beta * h**2) + (1.0 - kept) * s.multipliers
-            return _pack(motion, rows, s.state_rate - system.state_rate(s.x, s.q, s.v, t))
+            rows = kept * constraint(system, s.q, t) / (c.beta * h**2) + (1.0 - kept) * s.multipliers
+            return _pack(motion, rows, s.state_rate - state_rate(system, s.x, s.q, s.v, t))
 
         def jacobian(z):
             moving = jax.jacfwd(lambda da: residual(jnp.concatenate([da, z[n:]])))(z[:n])
             held = moving[n : n + m]  # kept * Phi_q, because the rows are divided by beta h^2
             pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
+            if z.shape[0] == n + m:
+                return jnp.concatenate([moving, pulling], axis=1)
             own = jax.jacfwd(lambda dr: residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :])
             return jnp.concatenate([moving, pulling, own], axis=1)
 
         if known is not None:
             found = known.method
             z = _pack(found.acceleration - a, known.multipliers, found.state_rate - rate)
-            z, _ = implicit_root(residual, lambda: (jax.lax.stop_gradient(z), None))
+            z, _ = implicit_root(residual, z.shape[0], lambda: (jax.lax.stop_gradient(z), None))
             return unpack(z), scratch, _no_info()
 
         assert scratch is not None
@@ -185,7 +195,7 @@ class AbstractNewmark(AbstractIntegrator):
             return z, (recycled, info)
 
         frozen = jax.lax.stop_gradient
-        z, (recycled, newton) = implicit_root(residual, search)
+        z, (recycled, newton) = implicit_root(residual, scratch.history.values.shape[1], search)
         new = unpack(z)
         da, dr = frozen(z[:n]), frozen(z[n + m :])
         newton: NewtonInfo

@@ -40,14 +40,9 @@ class History(eqx.Module):
 
     def _weights(self, t: Array) -> Float[Array, "degrees points"]:
         """Row d: Lagrange weights that extrapolate the newest d + 1 points to t (the divided-difference polynomial in another basis)."""
-        rows = []
-        for degree in range(_POINTS):
-            row = []
-            for i in range(_POINTS):
-                weight = jnp.ones(()) if i <= degree else jnp.zeros(())
-                for j in range(degree + 1):
-                    if i <= degree and j != i:
-                        weight = weight * (t - self.times[j]) / (self.times[i] - self.times[j])
-                row.append(weight)
-            rows.append(jnp.stack(row))
-        return jnp.stack(rows)
+        i = jnp.arange(_POINTS)
+        degree, point, other = i[:, None, None], i[None, :, None], i[None, None, :]
+        used = (point <= degree) & (other <= degree) & (point != other)
+        apart = self.times[None, :, None] - self.times[None, None, :]
+        factors = jnp.where(used, (t - self.times) / jnp.where(used, apart, 1.0), 1.0)
+        return jnp.where(point[..., 0] <= degree[..., 0], jnp.prod(factors, axis=2), 0.0)

@@ -55,8 +55,7 @@ def modified_newton(
 
     class Iteration(eqx.Module):
         z: Array
-        r: Array
-        last_size: Array
+        size: Array  # of the correction that led to z
         k: Array  # corrections since the last renewal or restart
         recycled: Recycled
         fresh: Array
@@ -68,59 +67,55 @@ def modified_newton(
         return ~(it.info.converged | it.failed)
 
     def iterate(it: Iteration) -> Iteration:
-        # The matrix is built under a condition and used once, so that XLA does not keep two of them.
-        factors = jax.lax.cond(
-            it.renew, lambda: linear.factorize(jacobian(it.z)), lambda: it.recycled.factors
-        )
-        fresh = it.fresh | it.renew
-        correction = -linear.solve(factors, it.r)
-        z = it.z + correction
-        r = residual(z)
-        now = size(correction)
-        k = jnp.where(it.renew, 0, it.k) + 1
-        rate = jnp.where(k > 1, now / jnp.maximum(it.last_size, 1e-300), it.info.rate)
-        finite = jnp.isfinite(now) & jnp.all(jnp.isfinite(r))
-        small = (k > 1) & (rate < 1) & (rate * now <= 1 - rate) | (now <= _NEGLIGIBLE)
-        converged = finite & small & satisfied(z, r)
-        diverging = ~finite | ((k > 1) & (rate > _DIVERGING))
-        iterations = it.info.iterations + 1
+        """Judges the last correction by the residual at z, then makes the next one: the residual stands here once."""
+        r = residual(it.z)
+        finite = jnp.isfinite(it.size) & jnp.all(jnp.isfinite(r))
+        rate = it.info.rate
+        small = (it.k > 1) & (rate < 1) & (rate * it.size <= 1 - rate) | (it.k > 0) & (it.size <= _NEGLIGIBLE)
+        converged = finite & small & satisfied(it.z, r)
+        diverging = ~finite | ((it.k > 1) & (rate > _DIVERGING))
         # Rounding noise makes rates meaningless once corrections are negligible: do not renew for them.
-        slow = (k > 1) & (rate > _SLOW) & (now > _NEGLIGIBLE)
-        restart = diverging & ~fresh
-        renew = ~converged & (restart | (slow & (~fresh | (k > 3))))
-        failed = ~converged & ((diverging & fresh) | (iterations >= MAX_ITERATIONS))
-        blamed = jnp.where(finite, jnp.abs(correction), jnp.where(jnp.isfinite(r), 0.0, 1.0))
+        slow = (it.k > 1) & (rate > _SLOW) & (it.size > _NEGLIGIBLE)
+        restart = ~converged & diverging & ~it.fresh
+        renew = it.renew | (~converged & slow & (~it.fresh | (it.k > 3)))
+        failed = ~converged & ((diverging & it.fresh) | (it.info.iterations >= MAX_ITERATIONS))
+        go_on = ~(converged | failed | restart)
+
+        factors = jax.lax.cond(
+            renew & go_on, lambda: linear.factorize(jacobian(it.z)), lambda: it.recycled.factors
+        )
+        correction = jnp.where(go_on, -linear.solve(factors, r), 0.0)
+        now = size(correction)
+        k = jnp.where(renew, 0, it.k) + 1
+        blamed = jnp.where(jnp.isfinite(r), jnp.abs(correction), jnp.inf)
         return Iteration(
-            z=jnp.where(restart, start, z),
-            r=jnp.where(restart, first, r),
-            last_size=now,
-            k=k,
-            recycled=Recycled(factors, jnp.array(True)),
-            fresh=fresh & ~restart,
-            renew=renew,
+            z=jnp.where(restart, start, it.z + correction),
+            size=jnp.where(go_on, now, it.size),
+            k=jnp.where(restart, 0, jnp.where(go_on, k, it.k)),
+            recycled=Recycled(factors, it.recycled.usable | (renew & go_on)),
+            fresh=it.fresh | (renew & go_on),
+            renew=restart,
             info=NewtonInfo(
                 converged,
-                iterations,
-                it.info.jacobians + it.renew,
+                it.info.iterations + go_on,
+                it.info.jacobians + (renew & go_on),
                 it.info.evaluations + 1,
-                rate,
-                jnp.argmax(blamed),
+                jnp.where(go_on & (k > 1), now / jnp.maximum(it.size, 1e-300), rate),
+                jnp.where(converged, it.info.worst, jnp.argmax(blamed).astype(jnp.int32)),
             ),
             failed=failed,
         )
 
-    first = residual(start)
     zero = jnp.zeros((), jnp.int32)
     begin = Iteration(
         start,
-        first,
         jnp.zeros(()),
         zero,
         recycled,
         jnp.array(False),
         ~recycled.usable,
-        NewtonInfo(jnp.array(False), zero, zero, zero + 1, jnp.ones(()), jnp.argmax(jnp.abs(first))),
-        ~jnp.all(jnp.isfinite(first)),
+        NewtonInfo(jnp.array(False), zero, zero, zero, jnp.zeros(()), zero),
+        jnp.array(False),
     )
     end = jax.lax.while_loop(proceed, iterate, begin)
     # A Jacobian that led to failure, or was slow, is not handed on.
@@ -129,7 +124,7 @@ def modified_newton(
 
 
 def implicit_root(
-    residual: Callable[[Array], Array], solve: Callable[[], tuple[Float[Array, "n"], Any]]
+    residual: Callable[[Array], Array], unknowns: int, solve: Callable[[], tuple[Float[Array, "n"], Any]]
 ) -> tuple[Float[Array, "n"], Any]:
     """A root found by `solve`, with the derivative of the implicit function theorem: one linear solve with the exact Jacobian.
 
@@ -141,42 +136,40 @@ def implicit_root(
         matrix = jax.vmap(linear_map, out_axes=1)(jnp.eye(right.shape[0], dtype=right.dtype))
         return jnp.linalg.solve(matrix, right)
 
-    guess = jax.eval_shape(solve)[0]
-    return jax.lax.custom_root(
-        residual, jnp.zeros(guess.shape, guess.dtype), lambda f, z: solve(), tangent_solve, has_aux=True
-    )
+    return jax.lax.custom_root(residual, jnp.zeros(unknowns), lambda f, z: solve(), tangent_solve, has_aux=True)
 
 
 def exact_newton(
-    residual: Callable[[Array], Array], start: Float[Array, "n"], tolerance: float = 1e-12, max_iterations: int = 50
+    residual: Callable[[Array], Array], start: Float[Array, "n"], tolerance: float = 1e-12, max_iterations: int = 60
 ) -> tuple[Array, Bool[Array, ""]]:
-    """Newton's method with a new Jacobian every time, for small problems that are solved once; stops when corrections no longer matter.
+    """Newton's method with a new Jacobian every time, for problems that are solved once; stops when corrections no longer matter.
 
-    The step is halved (up to ten times) while it does not reduce the residual. Differentiated implicitly.
+    A correction that does not reduce the residual is halved. Differentiated implicitly.
     """
+    value_and_jacobian = jax.jacfwd(lambda z: (residual(z),) * 2, has_aux=True)
 
     def search():
         def proceed(carry):
-            _, change, k = carry
+            _, _, _, change, k = carry
             return (change > tolerance) & (k < max_iterations)
 
         def iterate(carry):
-            z, _, k = carry
-            r = residual(z)
-            step = -jnp.linalg.solve(jax.jacfwd(residual)(z), r)
-            norm = jnp.linalg.norm(r)
+            z, step, norm, _, k = carry
+            matrix, r = value_and_jacobian(z + step)
+            worse = ~(jnp.linalg.norm(r) <= norm * (1 + 1e-9) + 1e-13)
+            newton = -jnp.linalg.solve(matrix, r)
+            change = jnp.max(jnp.abs(newton) / (1.0 + jnp.abs(z)), initial=0.0)
+            return (
+                jnp.where(worse, z, z + step),
+                jnp.where(worse, 0.5 * step, newton),
+                jnp.where(worse, norm, jnp.linalg.norm(r)),
+                jnp.where(worse, 1.0, change),
+                k + 1,
+            )
 
-            def too_long(trial):
-                factor, j = trial
-                worse = ~(jnp.linalg.norm(residual(z + factor * step)) <= norm * (1 + 1e-9) + 1e-13)
-                return worse & (j < 10)
+        z, step, _, change, _ = jax.lax.while_loop(
+            proceed, iterate, (start, jnp.zeros_like(start), jnp.array(jnp.inf), jnp.array(jnp.inf), 0)
+        )
+        return z + step, jnp.isfinite(change) & (change <= tolerance)
 
-            factor, _ = jax.lax.while_loop(too_long, lambda trial: (0.5 * trial[0], trial[1] + 1), (1.0, 0))
-            step = factor * step
-            change = jnp.max(jnp.abs(step) / (1.0 + jnp.abs(z)), initial=0.0)
-            return z + step, change, k + 1
-
-        z, change, _ = jax.lax.while_loop(proceed, iterate, (start, jnp.array(jnp.inf), 0))
-        return z, jnp.isfinite(change) & (change <= tolerance)
-
-    return implicit_root(residual, search)
+    return implicit_root(residual, start.shape[0], search)

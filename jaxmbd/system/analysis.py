@@ -1,4 +1,8 @@
-"""What `Model.build` finds out about the assembled equations: redundant rows, contradictions, velocities that do not fit."""
+"""What `Model.build` finds out about the assembled equations: redundant rows, contradictions, velocities that do not fit.
+
+Points and axes are given at the initial configuration, so the constraints usually hold there and linear algebra decides. Only where they do
+not (a given length, a motion that starts elsewhere) are the positions assembled first.
+"""
 
 from typing import NamedTuple
 
@@ -6,70 +10,77 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from .equations import constraint_jacobian
-from .initial import initial_state
+from .equations import constraint, constraint_jacobian, constraint_rate
+from .initial import first_memory, project_position
+from .redundancy import choose_rows
 from .system import System
+
+_SATISFIED = 1e-9
+_CONFLICT = 1e-7
+"""A dropped row that asks for something else than the kept ones by more than this contradicts them."""
 
 
 class Analysis(NamedTuple):
-    redundant: bool
     redundant_rows: int
     redundant_joints: tuple[str, ...]
     conflicting: tuple[str, ...]
     violation: float
-    changed_velocities: tuple[tuple[str, float], ...]
-
-
-_CONFLICT = 1e-8
-"""A dropped row that is violated by more than this contradicts the kept ones."""
+    unfit_velocities: tuple[str, ...]
+    """joints that the given velocities do not satisfy"""
 
 
 @eqx.filter_jit
-def _assemble(system: System):
-    system = system.prepare()
-    state, violation, assembled = initial_state(system, jnp.zeros(()))
-    return state, violation, assembled, constraint_jacobian(system, state.q, state.t), system.v0
+def _evaluate(system: System, q):
+    """Phi, Phi_q, Phi_t and Phi' at the start, and the rows to keep."""
+    t = jnp.zeros(())
+    system = system.prepare().recall(first_memory(system))
+    jacobian = constraint_jacobian(system, q, t)
+    essential = jnp.asarray(system.essential_rows(), dtype=float)
+    kept = choose_rows(jacobian, essential, jnp.ones_like(essential))
+    at_rest = constraint_rate(system, q, jnp.zeros_like(q), t)
+    return constraint(system, q, t), jacobian, at_rest, at_rest + jacobian @ system.v0, kept
+
+
+@eqx.filter_jit
+def _assemble(system: System, kept):
+    system = system.prepare().recall(first_memory(system))
+    return project_position(system, system.q0, jnp.zeros(()), kept)[0]
 
 
 def analyse(system: System) -> Analysis:
-    state, violation, assembled, jacobian, v0 = _assemble(system.with_redundancy(True))
-    kept, jacobian = np.asarray(state.memory.kept_rows), np.asarray(jacobian)
     owners = [name for name, (_, _, where) in system.row_slices().items() for _ in range(where.stop - where.start)]
-    position, velocity = np.asarray(violation.position), np.asarray(violation.velocity)
-    worst = np.maximum(position, velocity)
-    dropped = np.flatnonzero(kept == 0)
-    related = _related(jacobian, kept, dropped, owners)
-    conflicting: tuple[str, ...] = ()
-    bad = [i for i in dropped if not worst[i] <= _CONFLICT]
-    if bad:
-        conflicting = _related(jacobian, kept, np.asarray(bad), owners)
-    elif not bool(assembled):
-        conflicting = tuple(dict.fromkeys(owners[i] for i in np.argsort(-position)[:6] if i < len(owners)))
+    rows, jacobian, drive, rate, kept = (np.asarray(value) for value in _evaluate(system, system.q0))
+    if not np.max(np.abs(rows), initial=0.0) <= _SATISFIED:
+        q = _assemble(system, jnp.asarray(kept))
+        if np.all(np.isfinite(q)):
+            rows, jacobian, drive, rate, kept = (np.asarray(value) for value in _evaluate(system, q))
+    dropped, basis = np.flatnonzero(kept == 0), np.flatnonzero(kept)
+    # Each dropped row is a combination of kept ones; it must also ask for the same position and the same rate.
+    weights, *_ = np.linalg.lstsq(jacobian[basis].T, jacobian[dropped].T, rcond=None)
+    gap = np.maximum(
+        np.abs(rows[dropped] - rows[basis] @ weights), np.abs(drive[dropped] - drive[basis] @ weights)
+    )
+    bad = gap > _CONFLICT
+    conflicting = _involved(dropped[bad], basis, weights[:, bad], owners)
+    violation = float(np.max(gap, initial=0.0))
+    if not conflicting and not np.max(np.abs(rows), initial=0.0) <= _CONFLICT:
+        conflicting = tuple(dict.fromkeys(owners[i] for i in np.argsort(-np.abs(rows)) if i < len(owners) and abs(rows[i]) > _CONFLICT))
+        violation = float(np.max(np.abs(rows)))
+    moving = np.any(np.asarray(system.v0))
+    unfit = [i for i in np.flatnonzero(np.abs(rate) > 1e-6 * (1 + np.max(np.abs(rate), initial=0.0))) if i < len(owners)]
     return Analysis(
-        bool(dropped.size),
         int(dropped.size),
-        related,
+        _involved(dropped, basis, weights, owners),
         conflicting,
-        float(np.max(worst, initial=0.0)),
-        _changed_velocities(system, np.asarray(v0), np.asarray(state.v)),
+        violation,
+        tuple(dict.fromkeys(owners[i] for i in unfit)) if moving else (),
     )
 
 
-def _related(jacobian: np.ndarray, kept: np.ndarray, rows: np.ndarray, owners: list[str]) -> tuple[str, ...]:
-    """The joints whose rows combine to the given dropped ones, and those that own them."""
-    if rows.size == 0:
+def _involved(dropped: np.ndarray, basis: np.ndarray, weights: np.ndarray, owners: list[str]) -> tuple[str, ...]:
+    """The joints that own the dropped rows, and those whose rows combine to them."""
+    if dropped.size == 0:
         return ()
-    basis = np.flatnonzero(kept)
-    weights, *_ = np.linalg.lstsq(jacobian[basis].T, jacobian[rows].T, rcond=None)
-    partners = basis[np.max(np.abs(weights), axis=1) > 1e-6]
-    involved = sorted({*rows.tolist(), *partners.tolist()})
-    return tuple(dict.fromkeys(owners[i] for i in involved if i < len(owners)))
-
-
-def _changed_velocities(system: System, given: np.ndarray, used: np.ndarray) -> tuple[tuple[str, float], ...]:
-    found = []
-    for name, (_, _, where) in system.body_slices().items():
-        change = np.max(np.abs(used[where] - given[where]))
-        if np.any(given[where]) and change > 1e-6 * (1 + np.max(np.abs(given[where]))):
-            found.append((name, float(change)))
-    return tuple(found)
+    partners = basis[np.max(np.abs(weights), axis=1, initial=0.0) > 1e-6]
+    rows = sorted({*dropped.tolist(), *partners.tolist()})
+    return tuple(dict.fromkeys(owners[i] for i in rows if i < len(owners)))

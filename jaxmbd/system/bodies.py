@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from .frames import Frame, embed
 from .parameters import Parameter, is_traced, positive, read_all, read_name, scalar, vector
-from .rotations import body_rates, ground_rates, planar_rotation, quaternion_from_matrix, rotation_matrix
+from .rotations import body_rates, cross, ground_rates, planar_rotation, quaternion_from_matrix, rotation_matrix
 
 
 class AbstractBody(eqx.Module):
@@ -45,6 +45,10 @@ class AbstractBody(eqx.Module):
         raise NotImplementedError
 
     def mass_matrix(self, q: Array) -> Array:
+        raise NotImplementedError
+
+    def mass_product(self, q: Array, a: Array) -> Array:
+        """M a, without M."""
         raise NotImplementedError
 
     def velocity_force(self, q: Array, v: Array) -> Array:
@@ -106,6 +110,9 @@ class PointMass(AbstractBody):
 
     def mass_matrix(self, q):
         return self.mass * jnp.eye(self.dimension)
+
+    def mass_product(self, q, a):
+        return self.mass * a
 
     def velocity_force(self, q, v):
         return jnp.zeros_like(q)
@@ -184,6 +191,9 @@ class PlanarBody(AbstractBody):
     def mass_matrix(self, q):
         return jnp.diag(jnp.stack([self.mass, self.mass, self.inertia]))
 
+    def mass_product(self, q, a):
+        return jnp.concatenate([self.mass * a[:2], self.inertia * a[2:]])
+
     def velocity_force(self, q, v):
         return jnp.zeros_like(q)
 
@@ -203,6 +213,9 @@ def _physical_inertia(J):
     symmetric = np_.all(np_.abs(J - J.T) <= 1e-9 * np_.max(np_.abs(J)))
     moments = np_.linalg.eigvalsh(0.5 * (J + J.T))
     return symmetric & (moments[0] > 0) & (moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9))
+
+
+_TRANSLATION = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
 
 
 class RigidBody(AbstractBody):
@@ -293,18 +306,17 @@ class RigidBody(AbstractBody):
 
     def mass_matrix(self, q):
         G = body_rates(q[3:])
-        return (
-            jnp.zeros((7, 7), q.dtype)
-            .at[:3, :3]
-            .set(self.mass * jnp.eye(3, dtype=q.dtype))
-            .at[3:, 3:]
-            .set(4.0 * G.T @ self.inertia @ G)
-        )
+        rotational = 4.0 * G.T @ self.inertia @ G
+        return jnp.pad(rotational, ((3, 0), (3, 0))) + self.mass * _TRANSLATION
+
+    def mass_product(self, q, a):
+        G = body_rates(q[3:])
+        return jnp.concatenate([self.mass * a[:3], 4.0 * G.T @ (self.inertia @ (G @ a[3:]))])
 
     def velocity_force(self, q, v):
         G = body_rates(q[3:])
         w = 2.0 * G @ v[3:]
-        return jnp.concatenate([jnp.zeros(3, q.dtype), -2.0 * G.T @ jnp.cross(w, self.inertia @ w)])
+        return jnp.concatenate([jnp.zeros(3, q.dtype), -2.0 * G.T @ cross(w, self.inertia @ w)])
 
     def generalize(self, q, force, torque):
         return jnp.concatenate([force, 2.0 * ground_rates(q[3:]).T @ torque])

@@ -103,28 +103,55 @@ def count_rows(system: AbstractSystem) -> int:
     return shape[0]
 
 
+# The functions below are what integrators call. Each is traced once for a system and then reused by every transformation (jit keeps the trace):
+# a step mentions the constraints a dozen times, and tracing is most of the waiting before a first run.
+
+
+@eqx.filter_jit
+def mass_product(system: AbstractSystem, q: Array, a: Array) -> Array:
+    """M(q) a."""
+    return system.mass_product(q, a)
+
+
+@eqx.filter_jit
 def total_force(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Array:
     """Q of both families."""
     arguments = (q, v, t) if x.shape[-1] == 0 else (q, v, t, x)
     return system.force(*arguments) + system.stiff_force(*arguments)
 
 
+@eqx.filter_jit
+def state_rate(system: AbstractSystem, x: Array, q: Array, v: Array, t: Array) -> Array:
+    """x'."""
+    return system.state_rate(x, q, v, t)
+
+
+@eqx.filter_jit
+def constraint(system: AbstractSystem, q: Array, t: Array) -> Float[Array, "rows"]:
+    """Phi."""
+    return system.constraint(q, t)
+
+
+@eqx.filter_jit
 def constraint_force(system: AbstractSystem, q: Array, t: Array, multipliers: Array) -> Array:
     """Phi_q^T lambda."""
-    _, pull_back = jax.vjp(lambda q: system.constraint(q, t), q)
+    _, pull_back = jax.vjp(lambda q: constraint(system, q, t), q)
     return pull_back(multipliers)[0]
 
 
+@eqx.filter_jit
 def constraint_jacobian(system: AbstractSystem, q: Array, t: Array) -> Float[Array, "rows q"]:
     """Phi_q."""
-    return jax.jacfwd(lambda q: system.constraint(q, t))(q)
+    return jax.jacfwd(lambda q: constraint(system, q, t))(q)
 
 
+@eqx.filter_jit
 def constraint_rate(system: AbstractSystem, q: Array, v: Array, t: Array) -> Array:
     """Phi' = Phi_q v + Phi_t."""
-    return jax.jvp(system.constraint, (q, t), (v, jnp.ones_like(t)))[1]
+    return jax.jvp(lambda q, t: constraint(system, q, t), (q, t), (v, jnp.ones_like(t)))[1]
 
 
+@eqx.filter_jit
 def constraint_curvature(system: AbstractSystem, q: Array, v: Array, t: Array) -> Array:
     """The part of Phi'' that does not contain the acceleration: (Phi_q v)_q v + 2 Phi_qt v + Phi_tt."""
     return jax.jvp(lambda q, t: constraint_rate(system, q, v, t), (q, t), (v, jnp.ones_like(t)))[1]

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .elements import AbstractElement, Axis
 from .frames import Frame, Wrench, embed, force_at, pair_wrench
 from .parameters import Parameter, direction, is_traced, not_negative, read, read_all, read_name, scalar, vector
-from .rotations import rotation_vector
+from .rotations import cross, rotation_vector
 
 
 class AbstractForce(AbstractElement):
@@ -261,7 +261,7 @@ class Bushing(AbstractForce):
         a, b = frames
         axes, offset, deflection = self._deflection(local, a, b)
         drift = b.point_velocity(local.point_b) - a.point_velocity(local.point_a)
-        drift = drift - jnp.cross(a.angular_velocity, offset)
+        drift = drift - cross(a.angular_velocity, offset)
         rate = jnp.concatenate([axes.T @ drift, axes.T @ (b.angular_velocity - a.angular_velocity)])
         load = -(self.stiffness @ deflection + self.damping @ rate)
         return pair_wrench(a, b, b.point(local.point_b), axes @ load[:3], axes @ load[3:])

@@ -7,6 +7,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .rotations import cross
+
 
 class Frame(eqx.Module):
     """Position and orientation of a body's centre-of-mass frame and their rates, in the ground's axes."""
@@ -25,7 +27,7 @@ class Frame(eqx.Module):
         return self.position + self.rotation @ s
 
     def point_velocity(self, s: Float[Array, "3"]) -> Float[Array, "3"]:
-        return self.velocity + jnp.cross(self.angular_velocity, self.rotation @ s)
+        return self.velocity + cross(self.angular_velocity, self.rotation @ s)
 
     def direction(self, u: Float[Array, "3"]) -> Float[Array, "3"]:
         """A body-fixed direction in the ground's axes."""
@@ -57,7 +59,7 @@ def embed(u: Float[Array, "n"]) -> Float[Array, "3"]:
 
 def force_at(frame: Frame, point: Float[Array, "3"], force: Float[Array, "3"]) -> Float[Array, "3"]:
     """The torque about the centre of mass of a force that acts at a point of space."""
-    return jnp.cross(point - frame.position, force)
+    return cross(point - frame.position, force)
 
 
 def pair_wrench(

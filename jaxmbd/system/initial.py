@@ -1,12 +1,14 @@
 """A consistent start: positions, velocities, accelerations and multipliers that satisfy the equations and each other."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..solvers.newton import exact_newton
+from ..solvers.newton import implicit_root
 from .equations import (
     AbstractSystem,
+    constraint,
     constraint_curvature,
     constraint_force,
     constraint_jacobian,
@@ -14,6 +16,7 @@ from .equations import (
     count_rows,
     initial_states,
     saddle_matrix,
+    state_rate,
     total_force,
 )
 from .redundancy import choose_rows
@@ -41,40 +44,51 @@ def remember(system: AbstractSystem, q: Array, t: Array, memory: Memory) -> Memo
     return Memory(system.angles(q), keep_rows(system, q, t, memory.kept_rows))
 
 
+_NEGLIGIBLE = 1e-12
+_MAX_ITERATIONS = 50
+
+
 def project_position(system: AbstractSystem, q: Array, t: Array, kept: Array) -> tuple[Array, Array]:
     """The q nearest to the given one, in the metric of the mass matrix, that satisfies the kept rows; and whether it was found.
 
-    M may be singular (Euler parameters), so the metric is M + c Phi_q^T Phi_q: on the corrections that the linearised constraints ask for the
-    second term is constant, so the nearest point is the same.
+    The nearest point makes W (moved - q) + Phi_q^T mu zero along with Phi. The iteration drops the curvature of Phi from the derivative of
+    that, the implicit derivative of the result does not.
     """
-    weight = _metric(system, q, t, kept)
+    n = q.shape[0]
+    weight = _metric(system.mass(q), constraint_jacobian(system, q, t), kept)
 
     def residual(z):
-        moved, pull = z[: q.shape[0]], z[q.shape[0] :]
+        moved, pull = z[:n], z[n:]
         stationary = weight @ (moved - q) + constraint_force(system, moved, t, kept * pull)
-        return jnp.concatenate([stationary, kept * system.constraint(moved, t) + (1.0 - kept) * pull])
+        return jnp.concatenate([stationary, kept * constraint(system, moved, t) + (1.0 - kept) * pull])
 
-    z, converged = exact_newton(residual, jnp.concatenate([q, jnp.zeros_like(kept)]))
-    return z[: q.shape[0]], converged
+    def search():
+        def proceed(carry):
+            _, change, k = carry
+            return (change > _NEGLIGIBLE) & (k < _MAX_ITERATIONS)
+
+        def iterate(carry):
+            z, _, k = carry
+            moved = z[:n]
+            right = jnp.concatenate([weight @ (q - moved), -kept * constraint(system, moved, t)])
+            matrix = saddle_matrix(weight, constraint_jacobian(system, moved, t), kept)
+            step = jnp.linalg.solve(matrix, right)
+            change = jnp.max(jnp.abs(step[:n]) / (1.0 + jnp.abs(moved)), initial=0.0)
+            return jnp.concatenate([moved + step[:n], step[n:]]), change, k + 1
+
+        start = jnp.concatenate([q, jnp.zeros_like(kept)])
+        z, change, _ = jax.lax.while_loop(proceed, iterate, (start, jnp.array(jnp.inf), 0))
+        return z, jnp.isfinite(change) & (change <= _NEGLIGIBLE)
+
+    z, converged = implicit_root(residual, n + kept.shape[0], search)
+    return z[:n], converged
 
 
-def project_velocity(system: AbstractSystem, q: Array, v: Array, t: Array, kept: Array) -> Array:
-    """The v nearest to the given one, in the metric of the mass matrix, that satisfies Phi_q v + Phi_t = 0."""
-    weight = _metric(system, q, t, kept)
-    jacobian = constraint_jacobian(system, q, t)
-    drive = constraint_rate(system, q, jnp.zeros_like(v), t)
-    right = jnp.concatenate([weight @ v, -kept * drive])
-    return jnp.linalg.solve(saddle_matrix(weight, jacobian, kept), right)[: q.shape[0]]
-
-
-def solve_acceleration(
-    system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, kept: Array
-) -> tuple[Array, Array]:
-    """Accelerations and multipliers from the equations of motion and Phi'' = 0."""
-    jacobian = constraint_jacobian(system, q, t)
-    right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])
-    z = jnp.linalg.solve(saddle_matrix(system.mass(q), jacobian, kept), right)
-    return z[: q.shape[0]], z[q.shape[0] :]
+def _metric(mass: Array, jacobian: Array, kept: Array) -> Array:
+    """M + c Phi_q^T Phi_q. M may be singular (Euler parameters); where the linearised constraints fix Phi_q dq, the second term is constant,
+    so nearest points are those of M."""
+    held = kept[:, None] * jacobian
+    return mass + jnp.mean(jnp.diagonal(mass)) * held.T @ held
 
 
 def first_memory(system: AbstractSystem) -> Memory:
@@ -84,25 +98,28 @@ def first_memory(system: AbstractSystem) -> Memory:
 def start(
     system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory: Memory
 ) -> tuple[State, Violation, Array]:
-    """A consistent state near (q, v), what remains violated, and whether the positions could be assembled."""
+    """A consistent state near (q, v), what remains violated, and whether the positions could be assembled.
+
+    Velocities are the nearest, in the metric of the mass matrix, that satisfy Phi_q v + Phi_t = 0; accelerations and multipliers follow from
+    the equations of motion and Phi'' = 0.
+    """
     system = system.recall(memory)
+    n = q.shape[0]
     kept = keep_rows(system, q, t, memory.kept_rows)
     q, assembled = project_position(system, q, t, kept)
     kept = keep_rows(system, q, t, kept)
-    v = project_velocity(system, q, v, t, kept)
-    acceleration, multipliers = solve_acceleration(system, q, v, t, x, kept)
-    violation = Violation(jnp.abs(system.constraint(q, t)), jnp.abs(constraint_rate(system, q, v, t)))
+    mass, jacobian = system.mass(q), constraint_jacobian(system, q, t)
+    weight = _metric(mass, jacobian, kept)
+    drive = constraint_rate(system, q, jnp.zeros_like(v), t)
+    v = jnp.linalg.solve(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
+    right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])
+    z = jnp.linalg.solve(saddle_matrix(mass, jacobian, kept), right)
+    violation = Violation(jnp.abs(constraint(system, q, t)), jnp.abs(jacobian @ v + drive))
     memory = Memory(system.angles(q), kept)
-    state = State(t, q, v, x, multipliers, acceleration, system.state_rate(x, q, v, t), memory)
+    state = State(t, q, v, x, z[n:], z[:n], state_rate(system, x, q, v, t), memory)
     return state, violation, assembled
 
 
 def initial_state(system: AbstractSystem, t: Array) -> tuple[State, Violation, Array]:
     """`start` from the system's own q0, v0, x0."""
     return start(system, t, system.q0, system.v0, initial_states(system), first_memory(system))
-
-
-def _metric(system: AbstractSystem, q: Array, t: Array, kept: Array) -> Array:
-    mass = system.mass(q)
-    held = kept[:, None] * constraint_jacobian(system, q, t)
-    return mass + jnp.mean(jnp.diagonal(mass)) * held.T @ held

@@ -72,7 +72,7 @@ class Model:
             return system.with_redundancy(bool(system.joint_groups))
         analysis = analyse(system)
         _report(system, analysis, self)
-        self._built = system.with_redundancy(analysis.redundant)
+        self._built = system.with_redundancy(analysis.redundant_rows > 0)
         return self._built
 
 
@@ -233,8 +233,6 @@ def _report(system: System, analysis: Analysis, model: Model) -> None:
             "reactions of the joints in that loop are not unique.",
             stacklevel=4,
         )
-    for body, change in analysis.changed_velocities:
-        warnings.warn(
-            f"the initial velocity of body {body!r} does not fit the joints and was projected (largest change {change:.2g}).",
-            stacklevel=4,
-        )
+    if analysis.unfit_velocities:
+        names = ", ".join(map(repr, analysis.unfit_velocities))
+        warnings.warn(f"the initial velocities do not fit the joints {names}; the nearest that do will be used.", stacklevel=4)

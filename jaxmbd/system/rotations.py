@@ -8,40 +8,55 @@ import numpy as np
 from jaxtyping import Array, Float
 
 
+# All of these are linear or quadratic in their argument: products with a constant tensor keep traces, and so compile times, short.
+
+_CROSS = np.zeros((3, 3, 3))
+for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+    _CROSS[_i, _j, _k], _CROSS[_i, _k, _j] = 1.0, -1.0
+"""(u x w)_i = _CROSS_ijk u_j w_k"""
+
+_GROUND = np.zeros((3, 4, 4))
+_BODY = np.zeros((3, 4, 4))
+for _i in range(3):
+    for _tensor, _sign in ((_GROUND, 1.0), (_BODY, -1.0)):
+        _tensor[_i, 0, _i + 1] = -1.0
+        _tensor[_i, 1:, 0] = np.eye(3)[_i]
+        _tensor[_i, 1:, 1:] = _sign * _CROSS[_i].T
+"""E(p)_ij = _GROUND_ijk p_k = [-e, e0 I + skew(e)], G(p)_ij = _BODY_ijk p_k = [-e, e0 I - skew(e)]"""
+
+_ROTATION = np.einsum("iak,jal->ijkl", _GROUND, _BODY)
+"""A(p) = E G^T"""
+
+_PLANE, _TURN, _UPRIGHT = np.diag([1.0, 1.0, 0.0]), _CROSS[2].T, np.diag([0.0, 0.0, 1.0])
+
+
 def skew(u: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The matrix of u x."""
-    zero = jnp.zeros_like(u[0])
-    return jnp.array([[zero, -u[2], u[1]], [u[2], zero, -u[0]], [-u[1], u[0], zero]])
+    return jnp.tensordot(_CROSS.swapaxes(1, 2), u, 1)
+
+
+def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
+    return skew(u) @ w
 
 
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """A(p), body axes to ground axes."""
-    w, x, y, z = p
-    return jnp.array(
-        [
-            [w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)],
-            [2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)],
-            [2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z],
-        ]
-    )
+    return jnp.tensordot(_ROTATION, p[:, None] * p, 2)
 
 
 def ground_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
     """E(p): omega in the ground's axes is 2 E p'."""
-    w, x, y, z = p
-    return jnp.array([[-x, w, -z, y], [-y, z, w, -x], [-z, -y, x, w]])
+    return jnp.tensordot(_GROUND, p, 1)
 
 
 def body_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
     """G(p): omega in the body's axes is 2 G p'."""
-    w, x, y, z = p
-    return jnp.array([[-x, w, z, -y], [-y, -z, w, x], [-z, y, -x, w]])
+    return jnp.tensordot(_BODY, p, 1)
 
 
 def planar_rotation(angle: Float[Array, ""]) -> Float[Array, "3 3"]:
     """Rotation about z."""
-    c, s, zero, one = jnp.cos(angle), jnp.sin(angle), jnp.zeros_like(angle), jnp.ones_like(angle)
-    return jnp.array([[c, -s, zero], [s, c, zero], [zero, zero, one]])
+    return jnp.cos(angle) * _PLANE + jnp.sin(angle) * _TURN + _UPRIGHT
 
 
 def rotation_vector(A: Float[Array, "3 3"]) -> Float[Array, "3"]:
@@ -50,7 +65,7 @@ def rotation_vector(A: Float[Array, "3 3"]) -> Float[Array, "3"]:
     The vector part of A is sin(angle) axis, half its trace - 1 the cosine; the factor angle / sin(angle) is replaced by its series near
     zero, on the inside of the branch, so that the derivative at zero is exact.
     """
-    s = 0.5 * jnp.array([A[2, 1] - A[1, 2], A[0, 2] - A[2, 0], A[1, 0] - A[0, 1]])
+    s = -0.5 * jnp.tensordot(_CROSS, A, 2)
     sine_squared = s @ s
     cosine = 0.5 * (jnp.trace(A) - 1.0)
     small = (sine_squared < 1e-8) & (cosine > 0)
@@ -69,8 +84,8 @@ def triad(axis: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"]
     t = unit(axis)
     upright = jnp.abs(t[2]) > 0.7
     helper = jnp.where(upright, jnp.array([1.0, 0.0, 0.0]), jnp.array([0.0, 0.0, 1.0]))
-    n = unit(jnp.cross(helper, t))
-    return t, n, jnp.cross(t, n)
+    n = unit(cross(helper, t))
+    return t, n, cross(t, n)
 
 
 def quaternion_from_matrix(A: np.ndarray) -> np.ndarray:

@@ -235,7 +235,7 @@ class System(AbstractSystem):
         return dense
 
     def mass_product(self, q, a):
-        products = self._by_body(lambda body, q, a: body.mass_matrix(q) @ a, q, a)
+        products = self._by_body(lambda body, q, a: body.mass_product(q, a), q, a)
         return jnp.concatenate([product.ravel() for product in products])
 
     def normalize(self, q, v):
