@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from . import linear
 
 MAX_ITERATIONS = 10
-_SLOW = 0.4
+_SLOW = 0.1
 """A rate of convergence above this asks for a new Jacobian."""
 _DIVERGING = 2.0
 _NEGLIGIBLE = 1e-3
@@ -77,7 +77,7 @@ def modified_newton(
         # Rounding noise makes rates meaningless once corrections are negligible: do not renew for them.
         slow = (it.k > 1) & (rate > _SLOW) & (it.size > _NEGLIGIBLE)
         restart = ~converged & diverging & ~it.fresh
-        renew = it.renew | (~converged & slow & (~it.fresh | (it.k > 3)))
+        renew = it.renew | (~converged & slow & (~it.fresh | (it.k > 1)))
         failed = ~converged & ((diverging & it.fresh) | (it.info.iterations >= MAX_ITERATIONS))
         go_on = ~(converged | failed | restart)
 
