@@ -2,6 +2,8 @@
 
 from . import _precision as _precision  # first: float64 must be on before any array is made
 from . import control as control
+from . import problems as problems
+from . import view as view
 from .control import LocalError as LocalError
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
 from .integrators.hht import HHT as HHT

@@ -1,5 +1,6 @@
 """One run: initialise, loop, save, report."""
 
+import dataclasses
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -207,10 +208,9 @@ def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
     rows = jnp.minimum(jnp.arange(record.states.t.shape[0]), after.count)
     states = jax.tree.map(lambda leaf: leaf[rows], record.states)
     final = jax.tree.map(lambda leaf: leaf[-1], states)
-    result = after.result
-    if job.steps is None:
-        full = (result == RESULTS.successful) & ~loop.is_over(final.t, job.t1)
-        result = RESULTS.where(full, RESULTS.max_steps_reached, result)
+    over = loop.is_over(final.t, job.t1) if job.steps is None else after.count == job.steps.shape[0]
+    full = (after.result == RESULTS.successful) & ~over
+    result = RESULTS.where(full, RESULTS.max_steps_reached, after.result)
     if job.saveat is not None:
         states = loop.rows_at(job.integrator, record, after.count, job.saveat)
     stats = _stats(after)
@@ -240,14 +240,17 @@ def _run_segment(job: _Job, system: AbstractSystem, state: State, stretch: loop.
     stretch = eqx.tree_at(lambda s: s.count, stretch, zero)
     plan = _plan(job, stretch, _SEGMENT, max_steps, steps, active)
     record, after = loop.run(system, job.integrator, state, plan, "forward")
-    saved = None if job.saveat is None else loop.rows_at(job.integrator, record, after.count, job.saveat)
-    final = jax.tree.map(lambda leaf: leaf[after.count], record.states)
-    return record, saved, final, after
+    return record, jax.tree.map(lambda leaf: leaf[after.count], record.states), after
+
+
+@eqx.filter_jit
+def _rows_at(integrator: AbstractIntegrator, record: loop.Record, count: Array, times: Array) -> State:
+    return loop.rows_at(integrator, record, count, times)
 
 
 def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> Solution:
-    system, state, stretch, violation, consistent = _start_segments(_strip(job))
     stripped = _strip(job)
+    system, state, stretch, violation, consistent = _start_segments(stripped)
     if not bool(consistent):
         solution = Solution(
             system, _one_row(state), state, _host_stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0)
@@ -262,7 +265,7 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
         while True:
             steps, active = next(blocks)
             allowed = min(_SEGMENT, max_steps - taken)
-            record, saved, state, stretch = _run_segment(
+            record, state, stretch = _run_segment(
                 stripped, system, state, stretch, jnp.asarray(bar.limit(allowed)), steps, active
             )
             count = int(stretch.count)
@@ -273,6 +276,7 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
                 pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[1 : n + 1], record.states))
             else:
                 mine = (times > saved_until) & (times <= t)
+                saved = _rows_at(job.integrator, record, stretch.count, job.saveat)
                 pieces.append(jax.tree.map(lambda leaf, keep=mine: np.asarray(leaf)[keep], saved))
                 saved_until = t
             bar.show(t)
@@ -283,16 +287,16 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
     result = stretch.result
     if not bool(ended) and not done:
         result = RESULTS.max_steps_reached
-    states = jax.tree.map(lambda *leaves: jnp.asarray(np.concatenate(leaves)), *pieces)
+    states = jax.tree.map(lambda *leaves: jax.device_put(np.concatenate(leaves)), *pieces)
     solution = Solution(
-        system, states, state, _host_stats(stretch, taken), result, stretch.blame, jnp.asarray(np.concatenate(sizes))
+        system, states, state, _host_stats(stretch, taken), result, stretch.blame, jax.device_put(np.concatenate(sizes))
     )
     return _finish(solution, throw)
 
 
 def _strip(job: _Job) -> _Job:
-    """Prescribed steps are handed over block by block."""
-    return eqx.tree_at(lambda j: j.steps, job, None, is_leaf=lambda leaf: leaf is None)
+    """Without what is handed over block by block, and would make every length of it another program."""
+    return dataclasses.replace(job, steps=None, saveat=None)
 
 
 def _blocks(steps: Array | None) -> Iterator[tuple[Any, Any]]:

@@ -141,24 +141,19 @@ class Solution(eqx.Module):
         system = self._mechanism("reaction")
         if joint not in system.row_slices():
             raise ValueError(unknown("joint", joint, system.row_slices()))
-        force, torque = self._rowwise(lambda system, state: joint_reaction(system, joint, state))
+        force, torque = self._rowwise(eqx.Partial(_reaction, joint=joint))
         return Reaction(force, torque, not system.redundant or _keeps_all_rows(self.states, system, joint))
 
     # --- energy and constraints ---------------------------------------------------------------------------------------------------------
 
     def energy(self) -> Energy:
         """Kinetic and potential energy [J] of every row."""
-
-        def energies(system, state):
-            kinetic = 0.5 * state.v @ system.mass_product(state.q, state.v)
-            return kinetic, system.potential_energy(state.q, state.t)
-
-        kinetic, potential = self._rowwise(energies)
+        kinetic, potential = self._rowwise(_energies)
         return Energy(kinetic, potential, kinetic + potential)
 
     def constraint_violation(self) -> Float[Array, "rows"]:
         """Largest |Phi| of every row (lengths in m, others in rad)."""
-        return self._rowwise(lambda s, state: jnp.max(jnp.abs(s.constraint(state.q, state.t)), initial=0.0))
+        return self._rowwise(_violation)
 
     # --- helpers ------------------------------------------------------------------------------------------------------------------------
 
@@ -179,7 +174,7 @@ class Solution(eqx.Module):
     def _frame(self, name: str) -> Frame:
         self._body(name)
         place = self._mechanism("a body").body_names.index(name)
-        frames = self._rowwise(lambda system, state: system.frames(state.q, state.v))
+        frames = self._rowwise(_frames)
         return jax.tree.map(lambda leaf: leaf[:, place], frames)
 
     def _rowwise(self, function: Callable[[Any, State], Any]) -> Any:
@@ -190,7 +185,27 @@ class Solution(eqx.Module):
         full = 1 << (rows - 1).bit_length()
         padded = jax.tree.map(lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], full - rows, axis=0)]), self.states)
         values = _map_rows(self.system, padded, function)
-        return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)[:rows]), values)
+        return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[:rows]), values)
+
+
+# What `_rowwise` maps stands here by name: a function made anew at each call would be compiled anew.
+
+
+def _frames(system: System, state: State) -> Frame:
+    return system.frames(state.q, state.v)
+
+
+def _energies(system: AbstractSystem, state: State) -> tuple[Array, Array]:
+    kinetic = 0.5 * state.v @ system.mass_product(state.q, state.v)
+    return kinetic, system.potential_energy(state.q, state.t)
+
+
+def _violation(system: AbstractSystem, state: State) -> Array:
+    return jnp.max(jnp.abs(system.constraint(state.q, state.t)), initial=0.0)
+
+
+def _reaction(system: System, state: State, joint: str) -> tuple[Array, Array]:
+    return joint_reaction(system, joint, state)
 
 
 @eqx.filter_jit

@@ -27,6 +27,8 @@ from .prediction import History
 
 _CONSTRAINT_TOLERANCE = 1e-10
 _ROUNDING = 1e-14
+_PRECISE = 1e-12
+"""Position error that Newton may leave in prescribed steps: small enough for finite differences of replayed runs."""
 
 
 class Carried(eqx.Module):
@@ -92,7 +94,7 @@ class AbstractNewmark(AbstractIntegrator):
         return LocalError()
 
     def precise(self):
-        return eqx.tree_at(lambda s: s.corrector, self, jnp.minimum(self.corrector, 1e-9 / self.tolerance))
+        return eqx.tree_at(lambda s: s.corrector, self, jnp.minimum(self.corrector, _PRECISE / self.tolerance))
 
     # --- start ------------------------------------------------------------------------------------------------------------------------
 
@@ -125,7 +127,8 @@ class AbstractNewmark(AbstractIntegrator):
         n, m = state.q.shape[0], kept.shape[0]
         carried = state.method
         # a_n stands for the time t_n + alpha h_{n-1}: after a change of step it is moved to t_n + alpha h, or the step loses an order.
-        ratio = jnp.where(carried.h > 0, h / jnp.where(carried.h > 0, carried.h, 1.0), 1.0)
+        # Growth beyond a factor 2 is not followed: moving it farther amplifies the constraints' accelerations (unstable at 3).
+        ratio = jnp.where(carried.h > 0, jnp.minimum(h / jnp.where(carried.h > 0, carried.h, 1.0), 2.0), 1.0)
         a = state.acceleration + ratio * (carried.acceleration - state.acceleration)
         rate = state.state_rate + ratio * (carried.state_rate - state.state_rate)
 
@@ -342,6 +345,9 @@ class Newmark(AbstractNewmark):
     def coefficients(self):
         return Coefficients(jnp.zeros(()), self.beta, self.gamma)
 
+    def check(self, system: AbstractSystem) -> None:
+        _warn_of_constraints(system, "Newmark's method without damping (gamma = 1/2; with more it is first order)")
+
 
 class Trapezoidal(AbstractNewmark):
     """The trapezoidal rule: HHT with alpha = 0. Keeps the energy of linear systems; unstable on index-3 equations (it warns)."""
@@ -367,12 +373,15 @@ class Trapezoidal(AbstractNewmark):
         return Coefficients(jnp.zeros(()), jnp.array(0.25), jnp.array(0.5))
 
     def check(self, system: AbstractSystem) -> None:
-        if count_rows(system) > 0:
-            warnings.warn(
-                "the trapezoidal rule is unstable on constraints with multipliers (index 3): errors grow after some seconds. Use HHT, or "
-                "penalty joints.",
-                stacklevel=4,
-            )
+        _warn_of_constraints(system, "the trapezoidal rule")
+
+
+def _warn_of_constraints(system: AbstractSystem, method: str) -> None:
+    if count_rows(system) > 0:
+        warnings.warn(
+            f"{method} is unstable on constraints with multipliers (index 3): errors grow after some seconds. Use HHT, or penalty joints.",
+            stacklevel=5,
+        )
 
 
 def _read(integrator: AbstractNewmark, **values: Any) -> None:

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from . import linear
 
-MAX_ITERATIONS = 10
+MAX_ITERATIONS = 12
 _SLOW = 0.1
 """A rate of convergence above this asks for a new Jacobian."""
 _DIVERGING = 2.0
@@ -76,9 +76,10 @@ def modified_newton(
         diverging = ~finite | ((it.k > 1) & (rate > _DIVERGING))
         # Rounding noise makes rates meaningless once corrections are negligible: do not renew for them.
         slow = (it.k > 1) & (rate > _SLOW) & (it.size > _NEGLIGIBLE)
-        restart = ~converged & diverging & ~it.fresh
+        hopeless = it.fresh | (it.k == 0)  # a new Jacobian would not help
+        restart = ~converged & diverging & ~hopeless
         renew = it.renew | (~converged & slow & (~it.fresh | (it.k > 1)))
-        failed = ~converged & ((diverging & it.fresh) | (it.info.iterations >= MAX_ITERATIONS))
+        failed = ~converged & ((diverging & hopeless) | (it.info.iterations >= MAX_ITERATIONS))
         go_on = ~(converged | failed | restart)
 
         factors = jax.lax.cond(
@@ -136,7 +137,16 @@ def implicit_root(
         matrix = jax.vmap(linear_map, out_axes=1)(jnp.eye(right.shape[0], dtype=right.dtype))
         return jnp.linalg.solve(matrix, right)
 
-    return jax.lax.custom_root(residual, jnp.zeros(unknowns), lambda f, z: solve(), tangent_solve, has_aux=True)
+    # custom_root's auxiliary output must be of floats: integers and booleans travel as such.
+    types: list[Any] = []
+
+    def search(f, z):
+        root, extra = solve()
+        types.append(jax.tree.map(lambda leaf: leaf.dtype, extra))
+        return root, jax.tree.map(lambda leaf: leaf.astype(root.dtype), extra)
+
+    root, extra = jax.lax.custom_root(residual, jnp.zeros(unknowns), search, tangent_solve, has_aux=True)
+    return root, jax.lax.stop_gradient(jax.tree.map(lambda leaf, dtype: leaf.astype(dtype), extra, types[0]))
 
 
 def exact_newton(

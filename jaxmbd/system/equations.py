@@ -97,7 +97,7 @@ def initial_states(system: AbstractSystem) -> Float[Array, "x"]:
 
 
 def count_rows(system: AbstractSystem) -> int:
-    shape = jax.eval_shape(lambda s: s.constraint(s.q0, jnp.zeros(())), system).shape
+    shape = eqx.filter_eval_shape(lambda s: s.constraint(s.q0, jnp.zeros(())), system).shape
     if len(shape) != 1:
         raise ValueError(f"constraint(q, t) must return a vector, got shape {shape}.")
     return shape[0]

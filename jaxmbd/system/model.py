@@ -190,18 +190,23 @@ def _by_kind(items: Sequence[Any]) -> list[list[Any]]:
     kinds: dict[Any, list[Any]] = {}
     for item in items:
         leaves, structure = jax.tree.flatten(_anonymous(item))
-        shapes = tuple(leaf.shape if eqx.is_array_like(leaf) and hasattr(leaf, "shape") else id(leaf) for leaf in leaves)
+        shapes = tuple(np.shape(leaf) if _is_number(leaf) else id(leaf) for leaf in leaves)
         kinds.setdefault((structure, shapes), []).append(item)
     return list(kinds.values())
 
 
+def _is_number(leaf: Any) -> bool:
+    """A parameter (floats and arrays), not a function or a flag that belongs to the structure."""
+    return isinstance(leaf, float) or hasattr(leaf, "shape")
+
+
 def _stack(items: Sequence[Any]) -> Any:
     def join(*leaves):
-        if not hasattr(leaves[0], "shape"):
+        if not _is_number(leaves[0]):
             return leaves[0]
         if is_traced(leaves):
             return jnp.stack([jnp.asarray(leaf, float) for leaf in leaves])
-        return jnp.asarray(np.stack([np.asarray(leaf, float) for leaf in leaves]))
+        return jax.device_put(np.stack([np.asarray(leaf, float) for leaf in leaves]))
 
     return jax.tree.map(join, *(_anonymous(item) for item in items))
 

@@ -80,7 +80,7 @@ def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
     """Array leaves of a Module as attribute paths, each with its spec where the class gives one."""
     specs = getattr(type(node), "parameters", {})
     for field, value in vars(node).items():
-        if eqx.is_inexact_array_like(value) and hasattr(value, "shape"):
+        if eqx.is_inexact_array(value):
             yield (*path, field), specs.get(field)
         elif isinstance(value, eqx.Module):
             yield from _leaves(value, (*path, field))

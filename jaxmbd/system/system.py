@@ -185,7 +185,7 @@ class System(AbstractSystem):
 
     @property
     def x0(self) -> Array:
-        states = [map_elements(lambda force: force.initial_state(), group.element) for group in self.force_groups]
+        states = [_initial_states(group) for group in self.force_groups]
         return jnp.concatenate([jnp.zeros(0), *(state.ravel() for state in states)])
 
     def prepare(self) -> "System":
@@ -416,10 +416,13 @@ def _has_constraint(group: BodyGroup) -> bool:
     return rows.shape[-1] > 0
 
 
+def _initial_states(group: ElementGroup) -> Float[Array, "n x"]:
+    # An element may have no array of its own (a torque that is a function of time): the bodies say how many there are.
+    return map_elements(lambda force, _: force.initial_state(), group.element, np.asarray(group.bodies))
+
+
 def _states(group: ElementGroup) -> int:
-    force = group.element
-    assert isinstance(force, AbstractForce)
-    return jax.eval_shape(lambda: map_elements(lambda f: f.initial_state(), force)).shape[-1]
+    return jax.eval_shape(lambda: _initial_states(group)).shape[-1]
 
 
 def _scatter(bodies: tuple[tuple[int, ...], ...]) -> Callable[[Array, Array], Array]:

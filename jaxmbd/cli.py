@@ -1,0 +1,304 @@
+"""The `jaxmbd` command: list the ready-made problems, run one of them."""
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from . import __version__
+from .integrators.base import AbstractIntegrator
+from .integrators.hht import HHT, Newmark, Trapezoidal
+from .problems.registry import PROBLEMS, Problem
+from .results import RESULTS
+from .simulate import simulate
+from .solution import SimulationError, Solution
+from .system.equations import AbstractSystem
+from .system.model import Model
+from .system.parameters import unknown
+from .system.system import System
+from .view import plot
+
+INTEGRATORS: dict[str, Callable[..., AbstractIntegrator]] = {
+    "hht": HHT,
+    "newmark": Newmark,
+    "trapezoidal": Trapezoidal,
+}
+
+
+class UsageError(Exception):
+    """Something in the command line cannot be: one line for the user, exit code 2."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command and returns its exit code: 0 done, 1 the simulation failed, 2 the command makes no sense."""
+    try:
+        options = _parser().parse_args(arguments)
+        with _plain_warnings():
+            return options.command(options)
+    except UsageError as error:
+        print(f"jaxmbd: error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("jaxmbd: interrupted", file=sys.stderr)
+        return 130
+
+
+# --- arguments ------------------------------------------------------------------------------------------------------
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="jaxmbd", description="Multibody dynamics: run ready-made problems. SI units.")
+    parser.add_argument("--version", action="version", version=f"jaxmbd {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    listing = commands.add_parser(
+        "list", help="show the problems", description="Shows the problems, with their options."
+    )
+    listing.set_defaults(command=_list)
+
+    run = commands.add_parser(
+        "run",
+        help="run a problem",
+        description="Runs a problem, prints what it cost, and writes results.npz and plot.png.",
+        epilog="examples: jaxmbd run pendulum --set spring.stiffness=300 rod.mass=2 | jaxmbd run chain --option n=16 | "
+        "jaxmbd run double-pendulum --option spatial=true --tolerance 1e-6",
+    )
+    run.set_defaults(command=_run)
+    run.add_argument("name", metavar="NAME", help="a problem of `jaxmbd list`")
+    run.add_argument("--integrator", choices=INTEGRATORS, default="hht", help="default: %(default)s")
+    run.add_argument("--tolerance", type=float, default=1e-5, help="accepted local error; default: %(default)s")
+    run.add_argument("--t1", type=float, help="end time [s]; default: what the problem suggests")
+    run.add_argument("--step", type=float, metavar="H", help="steps of this size [s]; default: adaptive")
+    run.add_argument(
+        "--option",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="KEY=VALUE",
+        help="an option of the problem (`jaxmbd list` shows them): n=16, spatial=true",
+    )
+    run.add_argument(
+        "--set",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=VALUE",
+        help="another value for a parameter: spring.stiffness=300, a vector as gravity.acceleration=0,-1.62,0",
+    )
+    run.add_argument("--out", type=Path, metavar="DIR", help="where results go; default: jaxmbd-results/NAME")
+    return parser
+
+
+def _pairs(given: Sequence[str], flag: str) -> dict[str, str]:
+    """KEY=VALUE words, as they are."""
+    found = {}
+    for word in given:
+        key, equals, value = word.partition("=")
+        if not (key and equals and value):
+            raise UsageError(f"{flag} {word!r} does not read NAME=VALUE.")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def _read_option(key: str, text: str, default: Any) -> Any:
+    """The value of an option of a problem, of the type of its default."""
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise UsageError(f"--option {key} must be true or false, got {text!r}.")
+        return text.lower() == "true"
+    try:
+        return type(default)(text)
+    except ValueError:
+        raise UsageError(f"--option {key} must be a number like {default}, got {text!r}.") from None
+
+
+def _read_parameter(name: str, text: str) -> Any:
+    """A number, or comma-separated numbers as a vector."""
+    try:
+        numbers = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"--set {name}: expected a number or comma-separated numbers, got {text!r}.") from None
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+@contextmanager
+def _plain_warnings():
+    """Shows warnings as one line on stderr, each once, without the source line."""
+    shown = set()
+
+    def show(message, *_, **__):
+        if str(message) not in shown:
+            shown.add(str(message))
+            print(f"jaxmbd: warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = show
+        yield
+
+
+# --- list -----------------------------------------------------------------------------------------------------------
+
+
+def _list(options: argparse.Namespace) -> int:
+    width = max(map(len, PROBLEMS))
+    for name, problem in PROBLEMS.items():
+        choices = ", ".join(f"{key}={str(value).lower()}" for key, value in problem.options().items())
+        print(f"{name:{width}}  {problem.description}" + (f"  [{choices}]" if choices else ""))
+    return 0
+
+
+# --- run ------------------------------------------------------------------------------------------------------------
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.name not in PROBLEMS:
+        raise UsageError(unknown("problem", options.name, PROBLEMS))
+    problem = PROBLEMS[options.name]
+    directory = options.out or Path("jaxmbd-results") / options.name
+    try:
+        system = _build(options, problem)
+        integrator = INTEGRATORS[options.integrator](tolerance=options.tolerance)
+        t1 = problem.t1 if options.t1 is None else options.t1
+        _prepare(directory)
+        compile_time = _compile(system, integrator, t1, options.step)
+    except ValueError as error:
+        raise UsageError(error) from None
+    begin = time.perf_counter()
+    try:
+        solution = simulate(system, t1, integrator=integrator, step=options.step, progress=sys.stderr.isatty())
+        message = solution.message
+    except SimulationError as error:
+        solution, message = error.solution, str(error)
+    run_time = time.perf_counter() - begin
+    succeeded = bool(solution.result == RESULTS.successful)
+
+    print(f"{options.name}: {problem.description}")
+    print(f"{_method(options)}, t = 0 ... {t1:g} s\n")
+    _print_table(_table(solution, problem, compile_time, run_time))
+    if succeeded:
+        print(f"\nresult: {message}")
+    else:
+        print(f"jaxmbd: failed: {message}", file=sys.stderr)
+    files = _write(directory, solution, message)
+    print("wrote " + " and ".join(str(path) for path in files))
+    return 0 if succeeded else 1
+
+
+def _build(options: argparse.Namespace, problem: Problem) -> AbstractSystem:
+    """The problem with the user's options and parameter values."""
+    defaults = problem.options()
+    choices = {}
+    for key, text in _pairs(options.option, "--option").items():
+        if key not in defaults:
+            raise UsageError(f"{options.name}: {unknown('option', key, defaults)}")
+        choices[key] = _read_option(key, text, defaults[key])
+    model = problem.function(**choices)
+    system = model.build() if isinstance(model, Model) else model
+    values = {name: _read_parameter(name, text) for name, text in _pairs(options.set, "--set").items()}
+    if values and not isinstance(system, System):
+        raise UsageError(f"{options.name} has no parameters that --set could reach.")
+    return system.set(values) if isinstance(system, System) else system
+
+
+def _prepare(directory: Path) -> None:
+    """Finds out before the run whether its results can be written."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        probe = directory / ".jaxmbd-writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UsageError(f"cannot write to {directory}: {error.strerror or error}.") from None
+
+
+def _compile(system: AbstractSystem, integrator: AbstractIntegrator, t1: float, step: float | None) -> float:
+    """Seconds for a first run of one step, which compiles all that the run itself needs."""
+    begin = time.perf_counter()
+    simulate(
+        system, t1, integrator=integrator, step=None if step is None else _checked_steps(step), max_steps=1, throw=False
+    )
+    return time.perf_counter() - begin
+
+
+def _checked_steps(step: float) -> np.ndarray:
+    if not step > 0 or not np.isfinite(step):
+        raise UsageError(f"--step must be a positive number of seconds, got {step:g}.")
+    return np.array([step])
+
+
+def _method(options: argparse.Namespace) -> str:
+    steps = f"tolerance {options.tolerance:g}" if options.step is None else f"steps of {options.step:g} s"
+    return f"integrator {options.integrator}, {steps}"
+
+
+def _table(solution: Solution, problem: Problem, compile_time: float, run_time: float) -> list[tuple[str, str, str]]:
+    """Rows of (what, value, remark)."""
+    stats = solution.stats
+    energy = np.asarray(solution.energy().total)
+    drift = energy[np.argmax(np.abs(energy - energy[0]))] - energy[0]
+    violation = float(np.max(np.asarray(solution.constraint_violation())))
+    of_energy = f"largest change; {energy[0]:.4g} J at the start"
+    if not problem.conserves_energy:
+        of_energy += ", dampers or motors at work"
+    return [
+        ("steps", f"{stats['steps']}", "accepted"),
+        ("rejections", f"{stats['rejected']}", "steps tried again with a smaller size"),
+        ("Newton iterations", f"{stats['newton_iterations']}", ""),
+        ("Jacobians", f"{stats['jacobians']}", "evaluated and factorised"),
+        ("compile time", f"{compile_time:.2f} s", "a first call, of one step"),
+        ("run time", f"{run_time:.3f} s", "a second call, nothing left to compile"),
+        ("energy drift", f"{drift:.3g} J", of_energy),
+        ("constraint violation", f"{violation:.2g}", "largest, in m or rad"),
+    ]
+
+
+def _print_table(rows: list[tuple[str, str, str]]) -> None:
+    label, number = (max(len(row[i]) for row in rows) for i in (0, 1))
+    for what, value, remark in rows:
+        print(f"  {what:{label}}  {value:>{number}}  {remark}".rstrip())
+
+
+def _write(directory: Path, solution: Solution, message: str) -> tuple[Path, Path]:
+    """Results as arrays and as a picture."""
+    data, picture = directory / "results.npz", directory / "plot.png"
+    try:
+        np.savez(data, **_arrays(solution, message))
+        plot(solution, picture)
+    except OSError as error:
+        raise UsageError(f"cannot write to {directory}: {error.strerror or error}.") from None
+    return data, picture
+
+
+def _arrays(solution: Solution, message: str) -> dict[str, Any]:
+    """What results.npz holds: 'ts', 'q', ..., 'rod.position', ..., 'stats.steps', ..., one row a saved time."""
+    found: dict[str, Any] = {
+        "ts": solution.ts,
+        "q": solution.q,
+        "v": solution.v,
+        "x": solution.x,
+        "multipliers": solution.multipliers,
+        "steps": solution.steps,
+        "message": message,
+        **{f"energy.{name}": values for name, values in solution.energy()._asdict().items()},
+        **{f"stats.{name}": value for name, value in solution.stats.items()},
+    }
+    if isinstance(solution.system, System):
+        for name, (group, _, _) in solution.system.body_slices().items():
+            found[f"{name}.position"] = solution.position(name)
+            found[f"{name}.velocity"] = solution.velocity(name)
+            if group.body.has_orientation:
+                found[f"{name}.orientation"] = solution.orientation(name)
+                found[f"{name}.angular_velocity"] = solution.angular_velocity(name)
+    return {name: np.asarray(value) for name, value in found.items()}

@@ -1,0 +1,10 @@
+"""Ready-made mechanisms: each is a function that returns a Model, and a name of the command line."""
+
+from .linkages import four_bar as four_bar
+from .linkages import slider_crank as slider_crank
+from .pendulums import chain as chain
+from .pendulums import double_pendulum as double_pendulum
+from .pendulums import pendulum as pendulum
+from .registry import PROBLEMS as PROBLEMS
+from .registry import Problem as Problem
+from .tops import spinning_top as spinning_top

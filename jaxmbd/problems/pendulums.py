@@ -1,0 +1,81 @@
+"""Pendulums and chains: rods that hang on each other."""
+
+import numpy as np
+
+from ..system.bodies import PlanarBody, RigidBody
+from ..system.elements import ground
+from ..system.forces import TorsionSpringDamper
+from ..system.joints import Revolute
+from ..system.model import Model
+from .rods import gravity, hinge, rod
+
+
+def pendulum(spatial: bool = True) -> Model:
+    """A rod on a hinge at the origin, held by a torsion spring and damper.
+
+    It starts at rest along +x and comes to rest hanging down. Mass 3 kg, inertia 1 kg m^2 about the centre of mass,
+    which is 1 m from the hinge; gravity 9.81 m/s^2 along -y; spring 400 N m/rad with the free angle -1.57 rad (down),
+    damper 15 N m s/rad. Names: rod, hinge, spring, gravity.
+    """
+    body: PlanarBody | RigidBody
+    if spatial:
+        body = RigidBody("rod", mass=3.0, inertia=(0.01, 1.0, 1.0), position=(1.0, 0.0, 0.0))
+    else:
+        body = PlanarBody("rod", mass=3.0, inertia=1.0, position=(1.0, 0.0))
+    spring = TorsionSpringDamper(
+        "spring", ground, body, axis=(0, 0, 1), stiffness=400.0, damping=15.0, free_angle=-1.57
+    )
+    return Model([body], [hinge("hinge", ground, body, (0.0, 0.0), spatial)], [gravity(spatial), spring])
+
+
+def double_pendulum(spatial: bool = False) -> Model:
+    """The stiff double pendulum of Negrut et al. (2003), section 3.1.
+
+    Uniform rods of half lengths 1 m and 1.5 m, 3 kg and 0.3 kg, in the x-y plane with gravity 9.81 m/s^2 along -y.
+    Their angles to the x axis start at theta_1 = 2 pi, theta_2 = 23 pi / 12 with rates 0 and 10 rad/s. The springs
+    (400 and 3e5 N m/rad, dampers 15 and 5e4 N m s/rad) are relaxed at theta_1 = 3 pi / 2 and at theta_2 = theta_1.
+    Names: rod1, rod2, hinge1, hinge2, spring1, spring2, gravity.
+
+    ```bibtex
+    @article{negrut2003rosenbrock,
+      title={A {Rosenbrock-Nystrom} state space implicit approach for the dynamic analysis of mechanical systems:
+             {II} -- The method and numerical examples},
+      author={Negrut, Dan and Sandu, Adrian and Haug, Edward J. and Potra, Florian A. and Sandu, Corina},
+      year={2003}
+    }
+    ```
+    """
+    theta1, theta2 = 2 * np.pi, 23 * np.pi / 12
+    elbow = 2.0 * np.array([np.cos(theta1), np.sin(theta1)])
+    rod1 = rod("rod1", 3.0, 2.0, (0.0, 0.0), theta1, spatial=spatial)
+    rod2 = rod("rod2", 0.3, 3.0, elbow, theta2, angular_velocity=10.0, spatial=spatial)
+    axis = (0, 0, 1)
+    # Angles count from the initial configuration.
+    spring1 = TorsionSpringDamper(
+        "spring1", ground, rod1, axis, stiffness=400.0, damping=15.0, free_angle=1.5 * np.pi - theta1
+    )
+    spring2 = TorsionSpringDamper("spring2", rod1, rod2, axis, stiffness=3e5, damping=5e4, free_angle=theta1 - theta2)
+    return Model(
+        [rod1, rod2],
+        [hinge("hinge1", ground, rod1, (0.0, 0.0), spatial), hinge("hinge2", rod1, rod2, elbow, spatial)],
+        [gravity(spatial), spring1, spring2],
+    )
+
+
+def chain(n: int = 8, spatial: bool = True) -> Model:
+    """A straight chain of n rods, released from rest at 30 degrees to the vertical; gravity 9.81 m/s^2 along -y.
+
+    Every rod is uniform, 0.25 m long, 0.1 kg, hinged about z. The motion is plane; in space (the default) the rods
+    are rigid bodies, 7 n coordinates and 6 n constraints. Names: link1 ... linkn, hinge1 ... hingen, gravity.
+    """
+    if isinstance(n, bool) or not isinstance(n, int) or n < 1:
+        raise ValueError(f"a chain needs a whole number n of links, at least 1, got {n!r}.")
+    length, angle = 0.25, -np.pi / 3
+    pitch = length * np.array([np.cos(angle), np.sin(angle)])
+    links: list[PlanarBody | RigidBody] = []
+    hinges: list[Revolute] = []
+    for i in range(n):
+        link = rod(f"link{i + 1}", 0.1, length, i * pitch, angle, spatial=spatial)
+        hinges.append(hinge(f"hinge{i + 1}", links[-1] if links else ground, link, i * pitch, spatial))
+        links.append(link)
+    return Model(links, hinges, [gravity(spatial)])

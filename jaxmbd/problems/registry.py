@@ -1,0 +1,52 @@
+"""The list of problems that `jaxmbd list` shows and `jaxmbd run` runs."""
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..system.equations import AbstractSystem
+from ..system.model import Model
+from .linkages import four_bar, slider_crank
+from .pendulums import chain, double_pendulum, pendulum
+from .tops import spinning_top
+
+
+class Problem(NamedTuple):
+    """A ready-made mechanism."""
+
+    function: Callable[..., Model | AbstractSystem]
+    """builds it; its arguments are the problem's options"""
+    description: str
+    """one line"""
+    t1: float
+    """s, how long it is worth watching"""
+    conserves_energy: bool
+    """False: dampers or motors change the energy"""
+
+    def options(self) -> dict[str, Any]:
+        """The names and default values of the arguments of `function`."""
+        return {name: p.default for name, p in inspect.signature(self.function).parameters.items()}
+
+
+PROBLEMS: dict[str, Problem] = {
+    "pendulum": Problem(
+        pendulum, "a rod on a hinge, held by a torsion spring and damper", t1=2.0, conserves_energy=False
+    ),
+    "double-pendulum": Problem(
+        double_pendulum,
+        "two rods with a soft and a very stiff torsion spring and damper (Negrut et al. 2003)",
+        t1=2.0,
+        conserves_energy=False,
+    ),
+    "four-bar": Problem(
+        four_bar, "a crank-rocker linkage that turns freely under gravity", t1=2.0, conserves_energy=True
+    ),
+    "slider-crank": Problem(
+        slider_crank, "a piston on a connecting rod, the crank driven at constant speed", t1=1.0, conserves_energy=False
+    ),
+    "spinning-top": Problem(
+        spinning_top, "a heavy symmetric top in steady slow precession", t1=2.0, conserves_energy=True
+    ),
+    "chain": Problem(chain, "n rods hinged to each other, swinging under gravity", t1=2.0, conserves_energy=True),
+}
+"""By the name that the command line uses; the functions have the same names with underscores."""

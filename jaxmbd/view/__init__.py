@@ -1,0 +1,3 @@
+"""Pictures of a run."""
+
+from .plots import plot as plot

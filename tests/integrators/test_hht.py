@@ -1,0 +1,169 @@
+"""HHT: measured orders, damping, differential states, and what it refuses."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+from ..registry import CartesianPendulum, DrivenFilter, Oscillator, cartesian_pendulum_reference, spinning_body
+
+END = 0.8
+
+
+def order(errors, ratio=2.0):
+    """Measured order from errors at steps h, h/2, h/4, ..., by the last halving."""
+    return np.log(errors[-2] / errors[-1]) / np.log(ratio)
+
+
+def errors_at(system, sizes, exact, integrator):
+    """Largest error at the end, one row a step size, one column a quantity."""
+    rows = []
+    for step in sizes:
+        final = mbd.simulate(system, END, integrator=integrator, step=step).final
+        rows.append([np.max(np.abs(np.asarray(got) - want)) for got, want in zip(final_parts(final), exact, strict=True)])
+    return np.array(rows)
+
+
+def final_parts(final):
+    return final.q, final.v, final.multipliers
+
+
+TIGHT = mbd.HHT(tolerance=1e-9)
+
+
+@pytest.fixture(scope="module")
+def pendulum():
+    return CartesianPendulum()
+
+
+@pytest.fixture(scope="module")
+def pendulum_end():
+    return [part[-1] for part in cartesian_pendulum_reference(np.array([0.0, END]))]
+
+
+class TestOrder:
+    def test_index_three_pendulum_is_second_order_in_q_v_and_lambda(self, pendulum, pendulum_end):
+        errors = errors_at(pendulum, [0.01, 0.005, 0.0025], pendulum_end, TIGHT)
+        assert order(errors[:, 0]) == pytest.approx(2.0, abs=0.2)
+        assert order(errors[:, 1]) == pytest.approx(2.0, abs=0.2)
+        assert order(errors[:, 2]) > 0.8  # multipliers are reported, not promised; measured 2.0
+
+    def test_alternating_steps_keep_the_order(self, pendulum, pendulum_end):
+        """Without moving a_n to the time that a new step assigns to it, jumps of the step cost one order (measured 0.9)."""
+        errors = []
+        for n in (80, 160, 320):
+            pair = np.array([1.5, 1.0]) / 2.5 * END / (n / 2)
+            final = mbd.simulate(pendulum, END, integrator=TIGHT, step=np.tile(pair, n // 2)).final
+            errors.append([np.max(np.abs(final.q - pendulum_end[0])), np.max(np.abs(final.v - pendulum_end[1]))])
+        errors = np.array(errors)
+        assert order(errors[:, 0]) == pytest.approx(2.0, abs=0.25)
+        assert order(errors[:, 1]) == pytest.approx(2.0, abs=0.25)
+
+    def test_spatial_body_in_euler_parameters_is_second_order(self):
+        """Averaging forces as printed would be first order here, because the mass matrix depends on q."""
+        system = spinning_body().build()
+        reference = mbd.simulate(system, END, integrator=TIGHT, step=0.0004).final
+        errors = errors_at(system, [0.02, 0.01, 0.005], final_parts(reference), TIGHT)
+        assert order(errors[:, 0]) == pytest.approx(2.0, abs=0.2)
+        assert order(errors[:, 1]) == pytest.approx(2.0, abs=0.2)
+
+    def test_differential_states_are_second_order(self):
+        system = DrivenFilter()
+        exact = system.exact([END])[0]
+        errors = []
+        for step in (0.04, 0.02, 0.01):
+            final = mbd.simulate(system, END, integrator=TIGHT, step=step).final
+            errors.append([abs(float(final.q[0]) - exact[0]), abs(float(final.x[0]) - exact[2])])
+        errors = np.array(errors)
+        assert order(errors[:, 0]) == pytest.approx(2.0, abs=0.2)
+        assert order(errors[:, 1]) == pytest.approx(2.0, abs=0.2)
+
+
+@pytest.fixture(scope="module")
+def runs(pendulum):
+    """By tolerance."""
+    tolerances = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+    return {tolerance: mbd.simulate(pendulum, 2.0, integrator=mbd.HHT(tolerance=tolerance)) for tolerance in tolerances}
+
+
+class TestAdaptive:
+    def test_error_follows_the_tolerance(self, runs):
+        errors = []
+        for run in runs.values():
+            q, _, _ = cartesian_pendulum_reference(run.ts)
+            errors.append(np.max(np.abs(np.asarray(run.q) - q)))
+        slope = np.polyfit(np.log(list(runs)), np.log(errors), 1)[0]
+        assert slope > 0.5  # theory: 2/3
+        assert all(tight < 2 * loose for loose, tight in zip(errors, errors[1:], strict=False))
+
+    def test_constraints_hold_at_every_accepted_step(self, runs):
+        for run in runs.values():
+            assert np.max(run.constraint_violation()) < 1e-9
+
+    def test_jacobian_is_recycled(self, runs):
+        stats = runs[1e-6].stats
+        assert stats["jacobians"] < 0.5 * stats["steps"]
+        assert stats["newton_iterations"] < 4 * (stats["steps"] + stats["rejected"])
+
+    def test_differential_states_are_controlled(self):
+        """A fast filter limits the step although the motion is slow: (36), (38)."""
+        system = DrivenFilter(time_constant=0.01)
+        run = mbd.simulate(system, 1.0, integrator=mbd.HHT(tolerance=1e-4))
+        exact = system.exact(np.asarray(run.ts))
+        assert np.max(np.abs(run.x[:, 0] - exact[:, 2])) < 2e-3
+        assert run.stats["steps"] > mbd.simulate(DrivenFilter(10.0), 1.0, integrator=mbd.HHT(tolerance=1e-4)).stats["steps"]
+
+    def test_length_scale_sets_the_unit_of_the_error(self, pendulum):
+        """A pendulum of a thousandth of the length, seen at that scale, takes the same steps (in its own time)."""
+        small = CartesianPendulum(gravity=9.81e-3, length=1e-3)
+        coarse = mbd.simulate(small, 1.0, integrator=mbd.HHT(tolerance=1e-5))
+        fine = mbd.simulate(small, 1.0, integrator=mbd.HHT(tolerance=1e-5, length_scale=1e-3))
+        like = mbd.simulate(pendulum, 1.0, integrator=mbd.HHT(tolerance=1e-5))
+        assert fine.stats["steps"] > 5 * coarse.stats["steps"]
+        assert fine.stats["steps"] == pytest.approx(like.stats["steps"], rel=0.05)
+
+
+class TestSpecialCases:
+    def test_trapezoidal_rule_keeps_the_energy_of_an_oscillator(self):
+        run = mbd.simulate(Oscillator(), 20.0, integrator=mbd.Trapezoidal(tolerance=1e-9), step=0.05)
+        energy = run.energy().total
+        assert np.max(np.abs(energy / energy[0] - 1)) < 1e-9  # rounding and Newton's remainder over 400 steps
+
+    def test_hht_damps_high_frequencies_only(self):
+        stiff, soft = Oscillator(4e6), Oscillator(4.0)
+        lost = {}
+        for name, system in (("stiff", stiff), ("soft", soft)):
+            energy = mbd.simulate(system, 2.0, integrator=mbd.HHT(tolerance=1e-8), step=0.02).energy().total
+            lost[name] = 1 - float(energy[-1] / energy[0])
+        assert lost["stiff"] > 0.999
+        assert lost["soft"] < 0.01
+
+    @pytest.mark.parametrize("method", [mbd.Trapezoidal(), mbd.Newmark(beta=0.25, gamma=0.5)])
+    def test_undamped_rules_warn_on_constraints(self, pendulum, method):
+        with pytest.warns(UserWarning, match="unstable on constraints"):
+            mbd.simulate(pendulum, 0.01, integrator=method, step=0.01)
+
+    def test_newmark_is_hht_without_averaging(self):
+        """With beta = 1/4 and gamma = 1/2 both are the trapezoidal rule."""
+        system = Oscillator()
+        newmark = mbd.simulate(system, 1.0, integrator=mbd.Newmark(1e-9, beta=0.25, gamma=0.5), step=0.01)
+        hht = mbd.simulate(system, 1.0, integrator=mbd.HHT(1e-9, alpha=0.0), step=0.01)
+        np.testing.assert_allclose(newmark.q, hht.q, atol=1e-12)
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"tolerance": 0.0}, "tolerance of HHT must be positive"),
+            ({"tolerance": -1e-5}, "tolerance of HHT must be positive"),
+            ({"alpha": -0.5}, r"alpha of HHT must lie in \[-1/3, 0\]"),
+            ({"alpha": 0.1}, r"alpha of HHT must lie in \[-1/3, 0\]"),
+            ({"length_scale": 0.0}, "length_scale of HHT must be positive"),
+            ({"tolerance": jnp.nan}, "tolerance of HHT is not finite"),
+        ],
+    )
+    def test_impossible_parameters_are_refused(self, arguments, message):
+        with pytest.raises(ValueError, match=message):
+            mbd.HHT(**arguments)

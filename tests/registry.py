@@ -1,0 +1,117 @@
+"""Systems with known solutions, and the integrators that must solve them: a new integrator is tested by being listed."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from scipy.integrate import solve_ivp
+
+import jaxmbd as mbd
+
+GRAVITY = 9.81
+
+
+class CartesianPendulum(mbd.AbstractSystem):
+    """A unit mass on a massless rod in x and y: the smallest index-3 problem."""
+
+    q0: Array
+    v0: Array
+    gravity: Array
+    length: Array
+
+    def __init__(self, gravity=GRAVITY, length=1.0):
+        self.gravity, self.length = jnp.asarray(gravity, float), jnp.asarray(length, float)
+        self.q0 = jnp.stack([self.length, 0.0 * self.length])
+        self.v0 = jnp.zeros(2)
+
+    def mass(self, q):
+        return jnp.eye(2)
+
+    def force(self, q, v, t):
+        return jnp.stack([0.0 * self.gravity, -self.gravity])
+
+    def constraint(self, q, t):
+        return 0.5 * (q @ q - self.length**2)[None]
+
+    def potential_energy(self, q, t):
+        return self.gravity * q[1]
+
+
+def cartesian_pendulum_reference(ts):
+    """(q, v, lambda) of the unit pendulum, from its angle: a rod released from the horizontal."""
+    run = solve_ivp(
+        lambda t, s: [s[1], -GRAVITY * np.cos(s[0])],
+        (0.0, float(np.max(ts))),
+        [0.0, 0.0],
+        method="DOP853",
+        rtol=1e-13,
+        atol=1e-13,
+        dense_output=True,
+    )
+    angle, rate = run.sol(np.asarray(ts))
+    q = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    v = rate[:, None] * np.stack([-np.sin(angle), np.cos(angle)], axis=1)
+    # Along the rod: -rate^2 + lambda = -g sin(angle), with Phi_q = q.
+    return q, v, (rate**2 - GRAVITY * np.sin(angle))[:, None]
+
+
+class Oscillator(mbd.AbstractSystem):
+    """A mass on a linear spring, no constraints."""
+
+    q0: Array
+    v0: Array
+    stiffness: Array
+
+    def __init__(self, stiffness=40.0):
+        self.stiffness = jnp.asarray(stiffness, float)
+        self.q0, self.v0 = jnp.ones(1), jnp.zeros(1)
+
+    def mass(self, q):
+        return 2.0 * jnp.eye(1)
+
+    def force(self, q, v, t):
+        return -self.stiffness * q
+
+    def potential_energy(self, q, t):
+        return 0.5 * self.stiffness * q @ q
+
+
+class DrivenFilter(mbd.AbstractSystem):
+    """A mass pulled by the output x of a first-order filter of its own position: differential states that act back.
+
+    q'' = -x - q, x' = (q - x) / tau: linear, so that the exact solution is a matrix exponential.
+    """
+
+    q0: Array
+    v0: Array
+    x0: Array
+    time_constant: Array
+
+    def __init__(self, time_constant=0.5):
+        self.q0, self.v0, self.x0 = jnp.ones(1), jnp.zeros(1), jnp.array([0.3])
+        self.time_constant = jnp.asarray(time_constant, float)
+
+    def mass(self, q):
+        return jnp.eye(1)
+
+    def force(self, q, v, t, x):
+        return -x - q
+
+    def state_rate(self, x, q, v, t):
+        return (q - x) / self.time_constant
+
+    def exact(self, ts):
+        from scipy.linalg import expm
+
+        tau = float(self.time_constant)
+        matrix = np.array([[0, 1, 0], [-1, 0, -1], [1 / tau, 0, -1 / tau]])
+        return np.stack([expm(matrix * t) @ np.array([1.0, 0.0, 0.3]) for t in ts])
+
+
+def spinning_body() -> mbd.Model:
+    """A torque-free asymmetric body, tumbling about its unstable axis: the mass matrix depends on the Euler parameters."""
+    body = mbd.RigidBody("body", mass=2.0, inertia=(1.0, 2.0, 3.0), velocity=(0.1, 0, 0), angular_velocity=(0.1, 3.0, 0.2))
+    return mbd.Model([body], forces=[mbd.Gravity((0.0, 0.0, 0.0))])
+
+
+INTEGRATORS = {"hht": mbd.HHT}
+"""Adaptive integrators for index-3 problems; each takes `tolerance`."""

@@ -1,0 +1,129 @@
+"""The command line, in process: what it prints, what it writes, how it fails."""
+
+import numpy as np
+import pytest
+
+from jaxmbd.cli import main
+from jaxmbd.problems import PROBLEMS
+
+# All runs share one structure (the planar pendulum), so that only the first one compiles.
+PENDULUM = ["run", "pendulum", "--option", "spatial=false", "--t1", "0.2"]
+
+
+@pytest.fixture(scope="module")
+def run_in(tmp_path_factory):
+    """Runs the pendulum with further arguments; returns the exit code and the directory of the results."""
+
+    def run(*arguments):
+        directory = tmp_path_factory.mktemp("results")
+        return main([*PENDULUM, "--out", str(directory), *arguments]), directory
+
+    return run
+
+
+def test_list_shows_every_problem_and_its_options(capsys):
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(PROBLEMS)
+    assert "n=8" in lines[-1]
+    assert "spatial=true" in lines[-1]
+
+
+def test_run_prints_a_table_and_writes_results_and_plot(run_in, capsys):
+    code, directory = run_in()
+    printed = capsys.readouterr()
+    assert code == 0
+    assert printed.err == ""
+    rows = ("steps", "rejections", "Newton iterations", "Jacobians", "compile time", "run time", "energy drift")
+    for row in (*rows, "constraint violation", "result: the run reached its end."):
+        assert row in printed.out
+    assert (directory / "plot.png").read_bytes().startswith(b"\x89PNG")
+    assert sorted(path.name for path in directory.iterdir()) == ["plot.png", "results.npz"]
+    with np.load(directory / "results.npz") as results:
+        rows = results["ts"].shape[0]
+        assert rows == results["stats.steps"] + 1
+        assert results["ts"][-1] == 0.2
+        assert results["q"].shape == results["v"].shape == (rows, 3)
+        assert results["multipliers"].shape == (rows, 2)
+        np.testing.assert_array_equal(results["rod.position"], results["q"][:, :2])
+        np.testing.assert_array_equal(results["rod.velocity"], results["v"][:, :2])
+        np.testing.assert_array_equal(results["rod.orientation"], results["q"][:, 2])
+        assert str(results["message"]) == "the run reached its end."
+
+
+def test_set_changes_parameters_numbers_and_vectors(run_in):
+    # Without gravity and with the free angle at the start, nothing moves.
+    code, directory = run_in("--set", "gravity.acceleration=0,0", "spring.free_angle=0", "--set", "rod.mass=2")
+    assert code == 0
+    with np.load(directory / "results.npz") as results:
+        np.testing.assert_array_equal(results["rod.position"] - [1.0, 0.0], 0.0)
+
+
+def test_a_failing_run_writes_what_it_has_and_says_why(run_in, capsys):
+    # No step is small enough for a spring whose torque overflows.
+    code, directory = run_in("--set", "spring.stiffness=1e300")
+    printed = capsys.readouterr()
+    assert code == 1
+    assert printed.err.startswith("jaxmbd: failed: step too small at t = 0 s, worst element: ")
+    assert "steps                       0" in printed.out
+    with np.load(directory / "results.npz") as results:
+        assert results["ts"].shape[0] == results["stats.steps"] + 1
+    assert (directory / "plot.png").exists()
+
+
+def test_warnings_are_one_line_each(run_in, capsys):
+    code, _ = run_in("--integrator", "trapezoidal", "--step", "0.01")
+    printed = capsys.readouterr()
+    assert code == 0
+    assert "steps of 0.01 s" in printed.out
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("jaxmbd: warning: the trapezoidal rule is unstable")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "double-pendulm"], "unknown problem 'double-pendulm'. Did you mean 'double-pendulum'?"),
+        ([*PENDULUM, "--set", "spring.stifness=3"], "Did you mean 'spring.stiffness'?"),
+        ([*PENDULUM, "--set", "spring.stiffness"], "--set 'spring.stiffness' does not read NAME=VALUE."),
+        ([*PENDULUM, "--set", "spring.stiffness=stiff"], "expected a number or comma-separated numbers, got 'stiff'"),
+        ([*PENDULUM, "--set", "rod.mass=-1"], "mass of body 'rod' must be positive"),
+        ([*PENDULUM, "--set", "gravity.acceleration=0,0,-9.81"], "acceleration of force 'gravity': expected an array"),
+        ([*PENDULUM, "--tolerance", "-1"], "tolerance of HHT must be positive"),
+        ([*PENDULUM, "--tolerance", "small"], "argument --tolerance: invalid float value: 'small'"),
+        ([*PENDULUM, "--t1", "-1"], "time runs forward"),
+        ([*PENDULUM, "--step", "0"], "--step must be a positive number of seconds"),
+        ([*PENDULUM, "--integrator", "euler"], "argument --integrator: invalid choice: 'euler'"),
+        ([*PENDULUM, "--option", "spatil=true"], "unknown option 'spatil'. Did you mean 'spatial'?"),
+        ([*PENDULUM, "--option", "spatial=maybe"], "--option spatial must be true or false"),
+        (["run", "chain", "--option", "n=many"], "--option n must be a number like 8"),
+        (["run", "chain", "--option", "n=0"], "a chain needs a whole number n of links"),
+        (["fly"], "invalid choice: 'fly'"),
+        ([], "required: COMMAND"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(arguments, message, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(arguments) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("jaxmbd: error: ")
+    assert printed.err.count("\n") == 1
+    assert message in printed.err
+
+
+def test_a_directory_that_cannot_be_written_is_an_error(capsys, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    assert main([*PENDULUM, "--out", str(tmp_path / "file" / "results")]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("jaxmbd: error: cannot write to ")
+    assert printed.count("\n") == 1
+
+
+def test_help_names_every_flag(capsys):
+    with pytest.raises(SystemExit) as end:
+        main(["run", "--help"])
+    assert end.value.code == 0
+    printed = capsys.readouterr().out
+    for flag in ("--integrator", "--tolerance", "--t1", "--step", "--set", "--option", "--out"):
+        assert flag in printed

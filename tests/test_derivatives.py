@@ -1,0 +1,145 @@
+"""Derivatives of whole runs: forward against reverse against differences of replayed runs, alone and in batches."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+from .registry import CartesianPendulum, DrivenFilter
+
+HHT = mbd.HHT(tolerance=1e-5)
+ROOM = 256
+
+
+def differences(function, at, increment=1e-5):
+    """Central differences. Prescribed steps solve Newton to 1e-12, so the noise is about 1e-12 / increment."""
+    at = np.asarray(at, float)
+    columns = []
+    for i in range(at.size):
+        shift = np.zeros_like(at)
+        shift[i] = increment * max(1.0, abs(at[i]))
+        columns.append((function(at + shift) - function(at - shift)) / (2 * shift[i]))
+    return np.array(columns)
+
+
+@pytest.fixture(scope="module")
+def rod():
+    """The ten lines of the quick tour, in the plane: a rod on a hinge with a torsion spring."""
+    body = mbd.PlanarBody("rod", mass=3.0, inertia=1.0, position=(1.0, 0.0))
+    return mbd.Model(
+        [body],
+        [mbd.Revolute("hinge", mbd.ground, body, point=(0.0, 0.0))],
+        [
+            mbd.Gravity((0.0, -9.81)),
+            mbd.TorsionSpringDamper("spring", mbd.ground, body, stiffness=40.0, damping=1.5, free_angle=-1.57),
+        ],
+    ).build()
+
+
+def changed(rod, p):
+    return rod.set({"spring.stiffness": p[0], "rod.mass": p[1], "hinge.point": p[2:4]})
+
+
+AT = jnp.array([40.0, 3.0, 0.05, -0.02])
+
+
+@pytest.fixture(scope="module")
+def adapted(rod):
+    """The accepted steps at AT."""
+    return mbd.simulate(changed(rod, AT), 1.0, integrator=HHT).steps
+
+
+@pytest.fixture(scope="module")
+def replayed_differences(rod, adapted):
+    def end(p):
+        return float(mbd.simulate(changed(rod, p), 1.0, integrator=HHT, step=adapted).final.q[1])
+
+    return differences(end, AT)
+
+
+def final_height(rod, p, **options):
+    return mbd.simulate(changed(rod, p), 1.0, integrator=HHT, max_steps=ROOM, **options).final.q[1]
+
+
+class TestMechanism:
+    def test_reverse_mode_equals_differences_of_replayed_steps(self, rod, replayed_differences):
+        """With respect to a stiffness, a mass and a joint's point."""
+        gradient = jax.grad(lambda p: final_height(rod, p))(AT)
+        np.testing.assert_allclose(gradient, replayed_differences, rtol=1e-5, atol=1e-7)
+
+    def test_forward_mode_equals_reverse_mode(self, rod, replayed_differences):
+        gradient = jax.jacfwd(lambda p: final_height(rod, p, adjoint="forward"))(AT)
+        np.testing.assert_allclose(gradient, replayed_differences, rtol=1e-5, atol=1e-7)
+
+    def test_gradients_of_a_batch_are_those_of_its_lanes(self, rod, replayed_differences):
+        batch = AT + jnp.array([[0.0], [1.0]]) * jnp.array([4.0, 0.1, 0.0, 0.0])
+        gradients = jax.vmap(jax.grad(lambda p: final_height(rod, p)))(batch)
+        np.testing.assert_allclose(gradients[0], replayed_differences, rtol=1e-5, atol=1e-7)
+        assert not np.allclose(gradients[1], gradients[0], rtol=1e-3)
+
+
+class TestEquations:
+    """On the smallest index-3 problem, where compiling is cheap."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def system():
+        return CartesianPendulum()
+
+    def test_gradient_of_saved_times(self, system):
+        """Cotangents enter at interpolated rows, not only at the end."""
+        times = jnp.array([0.2, 0.5, 0.77])
+
+        def loss(gravity, **options):
+            changed = eqx.tree_at(lambda s: s.gravity, system, jnp.asarray(gravity, float).reshape(()))
+            return jnp.sum(mbd.simulate(changed, 0.9, integrator=HHT, saveat=times, **options).q[:, 1] ** 2)
+
+        steps = mbd.simulate(system, 0.9, integrator=HHT).steps
+        gradient = jax.grad(lambda g: loss(g, max_steps=ROOM))(9.81)
+        expected = differences(lambda g: float(loss(g[0], step=steps)), [9.81])[0]
+        assert gradient == pytest.approx(expected, rel=1e-6)
+
+    def test_gradient_with_respect_to_the_initial_state(self, system):
+        start = mbd.simulate(system, 0.1, integrator=HHT).final
+        steps = mbd.simulate(system, 0.6, integrator=HHT, initial=start).steps
+
+        def end(v, **options):
+            pushed = eqx.tree_at(lambda s: s.v, start, v)
+            return mbd.simulate(system, 0.6, integrator=HHT, initial=pushed, **options).final.q[0]
+
+        gradient = jax.grad(lambda v: end(v, max_steps=ROOM))(start.v)
+        expected = differences(lambda v: float(end(jnp.asarray(v), step=steps)), start.v)
+        np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-9)
+
+    def test_gradient_with_respect_to_alpha(self, system):
+        """Integrator parameters are leaves like any other."""
+
+        def end(alpha, **options):
+            return mbd.simulate(system, 0.5, integrator=mbd.HHT(1e-5, alpha=alpha), **options).final.v[0]
+
+        steps = mbd.simulate(system, 0.5, integrator=HHT).steps
+        gradient = jax.grad(lambda a: end(a, step=steps))(-0.3)
+        # The effect is small (5e-4), so the increment is large; its truncation error is of the order of its square.
+        expected = (end(-0.3 + 1e-3, step=steps) - end(-0.3 - 1e-3, step=steps)) / 2e-3
+        assert gradient == pytest.approx(float(expected), rel=1e-4)
+
+    def test_gradient_through_differential_states(self):
+        def end(tau, **options):
+            return mbd.simulate(DrivenFilter(tau), 1.0, integrator=HHT, **options).final.x[0]
+
+        steps = mbd.simulate(DrivenFilter(0.5), 1.0, integrator=HHT).steps
+        gradient = jax.grad(lambda tau: end(tau, step=steps))(0.5)
+        expected = (end(0.5 + 1e-5, step=steps) - end(0.5 - 1e-5, step=steps)) / 2e-5
+        assert gradient == pytest.approx(float(expected), rel=1e-6)
+
+    def test_a_model_may_be_built_from_traced_numbers(self):
+        def end(mass):
+            body = mbd.PointMass("p", mass, position=(1.0, 0.0))
+            force = mbd.PointForce("push", body, point=(1.0, 0.0), value_or_function=(2.0, 0.0))
+            return mbd.simulate(mbd.Model([body], forces=[force]), 1.0, integrator=HHT, max_steps=ROOM).final.q[0]
+
+        # x = 1 + F t^2 / (2 m)
+        assert jax.grad(end)(4.0) == pytest.approx(-1.0 / 16.0, rel=1e-9)
