@@ -43,8 +43,13 @@ from .system.joints import Revolute as Revolute
 from .system.joints import Spherical as Spherical
 from .system.joints import Translational as Translational
 from .system.joints import Universal as Universal
+from .system.linearize import Linearization as Linearization
+from .system.linearize import Modes as Modes
+from .system.linearize import eigenvalues as eigenvalues
+from .system.linearize import linearize as linearize
 from .system.model import Model as Model
 from .system.state import State as State
+from .system.statics import equilibrium as equilibrium
 from .system.system import System as System
 
 __version__ = "0.1.0"

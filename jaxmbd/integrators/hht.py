@@ -13,8 +13,7 @@ from ..solvers import linear
 from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
 from ..system.equations import (
     AbstractSystem,
-    constraint,
-    constraint_force,
+    constraint_and_force,
     count_rows,
     mass_product,
     state_rate,
@@ -148,13 +147,10 @@ class AbstractNewmark(AbstractIntegrator):
 
         def residual(z):
             s = unpack(z)
-            motion = (
-                mass_product(system, s.q, s.acceleration)
-                + constraint_force(system, s.q, t, kept * s.multipliers)
-                - total_force(system, s.q, s.v, t, s.x)
-            )
-            rows = kept * constraint(system, s.q, t) / (c.beta * h**2) + (1.0 - kept) * s.multipliers
-            return _pack(motion, rows, s.state_rate - state_rate(system, s.x, s.q, s.v, t))
+            rows, pull = constraint_and_force(system, s.q, t, kept * s.multipliers)
+            motion = mass_product(system, s.q, s.acceleration) + pull - total_force(system, s.q, s.v, t, s.x)
+            held = kept * rows / (c.beta * h**2) + (1.0 - kept) * s.multipliers
+            return _pack(motion, held, s.state_rate - state_rate(system, s.x, s.q, s.v, t))
 
         def jacobian(z):
             moving = jax.jacfwd(lambda da: residual(jnp.concatenate([da, z[n:]])))(z[:n])

@@ -133,10 +133,15 @@ def constraint(system: AbstractSystem, q: Array, t: Array) -> Float[Array, "rows
 
 
 @eqx.filter_jit
+def constraint_and_force(system: AbstractSystem, q: Array, t: Array, multipliers: Array) -> tuple[Array, Array]:
+    """Phi and Phi_q^T lambda."""
+    rows, pull_back = jax.vjp(lambda q: constraint(system, q, t), q)
+    return rows, pull_back(multipliers)[0]
+
+
 def constraint_force(system: AbstractSystem, q: Array, t: Array, multipliers: Array) -> Array:
     """Phi_q^T lambda."""
-    _, pull_back = jax.vjp(lambda q: constraint(system, q, t), q)
-    return pull_back(multipliers)[0]
+    return constraint_and_force(system, q, t, multipliers)[1]
 
 
 @eqx.filter_jit

@@ -9,8 +9,8 @@ from ..solvers.newton import implicit_root
 from .equations import (
     AbstractSystem,
     constraint,
+    constraint_and_force,
     constraint_curvature,
-    constraint_force,
     constraint_jacobian,
     constraint_rate,
     count_rows,
@@ -59,8 +59,8 @@ def project_position(system: AbstractSystem, q: Array, t: Array, kept: Array) ->
 
     def residual(z):
         moved, pull = z[:n], z[n:]
-        stationary = weight @ (moved - q) + constraint_force(system, moved, t, kept * pull)
-        return jnp.concatenate([stationary, kept * constraint(system, moved, t) + (1.0 - kept) * pull])
+        rows, force = constraint_and_force(system, moved, t, kept * pull)
+        return jnp.concatenate([weight @ (moved - q) + force, kept * rows + (1.0 - kept) * pull])
 
     def search():
         def proceed(carry):

@@ -10,8 +10,9 @@ that a mechanism in honey would make, x' = g, by implicit Euler steps in pseudo-
     [ Phi_q           0           0          ] [ dlambda ] = [ -Phi               ]
     [  -g_q           0     I / sqrt(s) - g_x ] [ dx      ]   [ g                  ]
 
-A small s [s^2] goes down the slope, a large one is Newton's method. M / s keeps the matrix regular where motions are neutral, and then
-nothing moves along them. s is bounded by the most negative curvature, so that unstable equilibria repel.
+A small pace s [s^2] goes down the slope, a large one is Newton's method. M / s keeps the matrix regular where motions are neutral, and then
+nothing moves along them. s is bounded by the most negative curvature, so that unstable equilibria repel. Each step is solved by Newton's
+method with a new derivative every time: stiff springs make curved valleys, and a step that is linearised once leaves them.
 """
 
 from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ from .redundancy import choose_rows
 from .state import Memory, State
 from .system import System
 
-_MAX_ITERATIONS = 300
+_MAX_ITERATIONS = 500
 _FIRST_PACE = 1e-2
 """s^2"""
 _FASTEST_PACE = 1e6
@@ -62,7 +63,9 @@ def equilibrium(
     held: Sequence[str | int] = (),
     throw: bool = True,
 ) -> State:
-    """A state of rest in static equilibrium, near the initial configuration and downhill from it: a stable one where there is a choice.
+    """A state of rest in static equilibrium, near the initial configuration and downhill from it.
+
+    It is a stable one, unless the search begins exactly at one that is not.
 
     - `model`: a Model, a built System, or a user's own AbstractSystem.
     - `t`: the time [s] at which loads and motions are frozen; that of `initial`, or 0, unless given.
@@ -318,6 +321,7 @@ def _advance(problem: _Problem, point: _Point, rows: int) -> _Point:
     ended = ~failed & (small | (~first & (ratio < _CONTRACTION)))
     ease = jnp.clip(_CONTRACTION / jnp.maximum(ratio, 1e-3), 3.0, 100.0)
     faster = jnp.select([small, point.corrections <= 1, point.corrections <= 3], [100.0, ease, 3.0], 1.0)
+    faster = jnp.minimum(faster, 0.8 / jnp.maximum(turn, 1e-3))
     slower = jnp.where(jnp.isfinite(turn), 0.3 / jnp.clip(turn, 1.0, 10.0), 0.03)
 
     dq, _, dx = problem.split(correction)
