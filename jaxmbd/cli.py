@@ -62,9 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"jaxmbd {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    listing = commands.add_parser(
-        "list", help="show the problems", description="Shows the problems, with their options."
-    )
+    listing = commands.add_parser("list", help="show the problems", description="Shows the problems, with their options.")
     listing.set_defaults(command=_list)
 
     run = commands.add_parser(
@@ -226,9 +224,7 @@ def _prepare(directory: Path) -> None:
 def _compile(system: AbstractSystem, integrator: AbstractIntegrator, t1: float, step: float | None) -> float:
     """Seconds for a first run of one step, which compiles all that the run itself needs."""
     begin = time.perf_counter()
-    simulate(
-        system, t1, integrator=integrator, step=None if step is None else _checked_steps(step), max_steps=1, throw=False
-    )
+    simulate(system, t1, integrator=integrator, step=None if step is None else _checked_steps(step), max_steps=1, throw=False)
     return time.perf_counter() - begin
 
 

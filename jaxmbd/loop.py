@@ -61,9 +61,7 @@ def begin(
 ) -> tuple[State, Stretch]:
     state, scratch = integrator.init(system, state)
     zero = jnp.zeros((), jnp.int32)
-    stretch = Stretch(
-        scratch, controller.init(), h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero
-    )
+    stretch = Stretch(scratch, controller.init(), h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero)
     return state, jax.lax.stop_gradient(stretch)
 
 
@@ -166,7 +164,7 @@ def _choose(condition: Array, yes: Any, no: Any) -> Any:
 
 
 def _search(params, plan: "Plan"):
-    if plan.steps is None:
+    if plan.steps is None or plan.active is None:
         return _adaptive(params, plan.controller, plan.stretch, plan.limits, plan.capacity)
     return _prescribed(params, plan.controller, plan.stretch, plan.steps, plan.active)
 
@@ -183,9 +181,7 @@ class Plan(eqx.Module):
     capacity: int = eqx.field(static=True)
 
 
-def run(
-    system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: str
-) -> tuple[Record, Stretch]:
+def run(system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: str) -> tuple[Record, Stretch]:
     """Runs one stretch. `adjoint` chooses which derivative will be possible: "reverse" or "forward"."""
     params = (system, integrator, state)
     plan = jax.lax.stop_gradient(plan)
@@ -209,7 +205,7 @@ def _backward(residuals, gradients, perturbed, params, plan):
     """Walks the accepted steps backwards: the cotangent of row i + 1 becomes one of row i and of the parameters."""
     del perturbed
     record, count = residuals
-    system, integrator, first = params
+    system, integrator, _ = params
     diff, rest = eqx.partition((system, integrator), eqx.is_inexact_array)
     given = jax.tree.map(
         lambda leaf, gradient: jnp.zeros_like(leaf) if gradient is None else gradient,

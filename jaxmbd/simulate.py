@@ -16,7 +16,7 @@ from .control import AbstractController
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
 from .results import RESULTS
-from .solution import Solution, SimulationError
+from .solution import SimulationError, Solution
 from .system.equations import AbstractSystem, initial_states
 from .system.initial import Violation, first_memory, start
 from .system.model import Model
@@ -64,19 +64,19 @@ def simulate(
     - `progress`: shows a progress bar (outside jit).
     - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended.
     """
-    integrator = HHT() if integrator is None else integrator
     options = _read_options(locals())
+    method: AbstractIntegrator = HHT() if integrator is None else integrator
     system = model.build() if isinstance(model, Model) else model
     if not isinstance(system, AbstractSystem):
         raise ValueError(f"model must be an mbd.Model or an mbd.AbstractSystem, got {type(model).__name__}.")
-    integrator.check(system)
+    method.check(system)
     steps = options.pop("steps")
     if steps is not None:
-        integrator = integrator.precise()
+        method = method.precise()
     job = _Job(
         system,
-        integrator,
-        integrator.default_controller() if controller is None else controller,
+        method,
+        method.default_controller() if controller is None else controller,
         initial,
         steps=steps,
         **options,
@@ -164,7 +164,7 @@ def _steps(step: Any, span: Any, concrete: bool) -> Array:
     if not h > 0:
         raise ValueError(f"step must be positive, got {h} s.")
     if not concrete:
-        raise ValueError("with a fixed step, t0 and t1 cannot be traced (the number of steps is a shape): give step=jnp.full(n, h).")
+        raise ValueError("with a fixed step, t0 and t1 cannot be traced (the number of steps is a shape): give an array of steps.")
     whole = int(np.floor(float(span) / h * (1 + 1e-12)))
     rest = float(span) - whole * h
     sizes = np.full(whole, h)
@@ -252,9 +252,7 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
     stripped = _strip(job)
     system, state, stretch, violation, consistent = _start_segments(stripped)
     if not bool(consistent):
-        solution = Solution(
-            system, _one_row(state), state, _host_stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0)
-        )
+        solution = Solution(system, _one_row(state), state, _host_stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0))
         return _finish(solution, throw, _inconsistency(system, violation))
     pieces: list[State] = [_one_row(state)] if job.saveat is None else []
     sizes: list[np.ndarray] = []
@@ -265,14 +263,12 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
         while True:
             steps, active = next(blocks)
             allowed = min(_SEGMENT, max_steps - taken)
-            record, state, stretch = _run_segment(
-                stripped, system, state, stretch, jnp.asarray(bar.limit(allowed)), steps, active
-            )
+            record, state, stretch = _run_segment(stripped, system, state, stretch, jnp.asarray(bar.limit(allowed)), steps, active)
             count = int(stretch.count)
             taken += count
             sizes.append(np.asarray(record.steps)[:count])
             t = float(state.t)
-            if times is None:
+            if job.saveat is None or times is None:
                 pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[1 : n + 1], record.states))
             else:
                 mine = (times > saved_until) & (times <= t)
@@ -288,9 +284,7 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
     if not bool(ended) and not done:
         result = RESULTS.max_steps_reached
     states = jax.tree.map(lambda *leaves: jax.device_put(np.concatenate(leaves)), *pieces)
-    solution = Solution(
-        system, states, state, _host_stats(stretch, taken), result, stretch.blame, jax.device_put(np.concatenate(sizes))
-    )
+    solution = Solution(system, states, state, _host_stats(stretch, taken), result, stretch.blame, jax.device_put(np.concatenate(sizes)))
     return _finish(solution, throw)
 
 
@@ -308,7 +302,10 @@ def _blocks(steps: Array | None) -> Iterator[tuple[Any, Any]]:
     for begin in range(0, len(sizes), _SEGMENT):
         block = sizes[begin : begin + _SEGMENT]
         fill = _SEGMENT - len(block)
-        yield jnp.asarray(np.append(block, np.ones(fill))), jnp.asarray(np.append(np.ones(len(block), bool), np.zeros(fill, bool)))
+        yield (
+            jnp.asarray(np.append(block, np.ones(fill))),
+            jnp.asarray(np.append(np.ones(len(block), bool), np.zeros(fill, bool))),
+        )
 
 
 def _one_row(state: State) -> State:

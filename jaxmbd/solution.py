@@ -1,6 +1,6 @@
 """What a run gives back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -35,15 +35,18 @@ class Energy(NamedTuple):
     """J"""
 
 
-class Reaction(NamedTuple):
-    """What a joint does to its second body, about the joint's point, in the ground's axes."""
+class Reaction(eqx.Module):
+    """What a joint does to its second body, about the joint's point, in the ground's axes. `force, torque = ...` unpacks it."""
 
-    force: Float[Array, "rows 3"]
+    force: Float[Array, "rows d"]
     """N"""
-    torque: Float[Array, "rows 3"]
-    """N m"""
-    unique: bool
+    torque: Float[Array, "rows ..."]
+    """N m; about z in a planar model"""
+    unique: bool = eqx.field(static=True)
     """False: the joint is part of a redundant loop, other reactions would give the same motion"""
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.force, self.torque))
 
 
 class Solution(eqx.Module):
@@ -142,7 +145,8 @@ class Solution(eqx.Module):
         if joint not in system.row_slices():
             raise ValueError(unknown("joint", joint, system.row_slices()))
         force, torque = self._rowwise(eqx.Partial(_reaction, joint=joint))
-        return Reaction(force, torque, not system.redundant or _keeps_all_rows(self.states, system, joint))
+        unique = joint not in system.redundant_joints
+        return Reaction(force[:, :2], torque[:, 2], unique) if system.planar else Reaction(force, torque, unique)
 
     # --- energy and constraints ---------------------------------------------------------------------------------------------------------
 
@@ -215,11 +219,3 @@ def _map_rows(system: AbstractSystem, states: State, function: Callable[[Any, St
 
 def _headline(result: RESULTS) -> str:
     return "step too small" if bool(result == RESULTS.step_too_small) else "Newton's method failed"
-
-
-def _keeps_all_rows(states: State, system: System, joint: str) -> bool:
-    """Whether no row of the joint was ever dropped, nor any row that depends on it; conservatively, whether nothing was dropped at all."""
-    _, _, where = system.row_slices()[joint]
-    if is_traced(states):
-        return False
-    return bool(np.all(np.asarray(states.memory.kept_rows) > 0)) or where.start == where.stop

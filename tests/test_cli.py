@@ -1,9 +1,12 @@
 """The command line, in process: what it prints, what it writes, how it fails."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from jaxmbd.cli import main
+from jaxmbd.cli import _build, _parser, main
 from jaxmbd.problems import PROBLEMS
 
 # All runs share one structure (the planar pendulum), so that only the first one compiles.
@@ -127,3 +130,38 @@ def test_help_names_every_flag(capsys):
     printed = capsys.readouterr().out
     for flag in ("--integrator", "--tolerance", "--t1", "--step", "--set", "--option", "--out"):
         assert flag in printed
+
+
+# --- README ---------------------------------------------------------------------------------------------------------
+
+README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_readme_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    namespace = {}
+    for block in blocks("python"):
+        exec(compile(block, "README.md", "exec"), namespace)
+    assert (tmp_path / "pendulum.png").exists()
+    assert namespace["heights"].shape == (64,)
+    # The spring's slope, by the gradient and by the neighbours of 400 N m/rad in the batch, 6 N m/rad apart: steps are
+    # chosen anew for each, so that neighbours differ by the error of the method too, 1e-5 m or more.
+    stiffnesses, heights = namespace["stiffnesses"], namespace["heights"]
+    slope = np.interp(400.0, stiffnesses[1:-1], (heights[2:] - heights[:-2]) / (stiffnesses[2:] - stiffnesses[:-2]))
+    np.testing.assert_allclose(namespace["by_stiffness"], slope, rtol=0.1, atol=1e-5)
+
+
+def test_readme_commands_exist():
+    """What the README tells to type is understood, down to the names of parameters."""
+    commands = [line.split() for block in blocks("sh") for line in block.splitlines() if line.startswith("jaxmbd ")]
+    assert len(commands) >= 4
+    for _, *arguments in commands:
+        if "--help" not in arguments:
+            options = _parser().parse_args(arguments)
+            if arguments[0] == "run":
+                _build(options, PROBLEMS[options.name])
+    assert '<!-- test-command -->\n```sh\npip install ".[test]" && pytest -n 2\n```' in README

@@ -9,8 +9,8 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd.problems import PROBLEMS
 
-# A run satisfies constraints to 1e-10 m at every step; closed-form kinematics solve the loop equations exactly. Near the
-# ends of a rocker's swing an offset in the loop is magnified a few times: 1e-8 leaves room for that.
+# A run satisfies constraints to 1e-10 m at every step; closed-form kinematics solve the loop equations exactly. Near
+# the ends of a rocker's swing an offset in the loop is magnified a few times: 1e-8 leaves room for that.
 LOOP = 1e-8
 
 
@@ -35,8 +35,8 @@ def test_the_registry_names_functions_of_the_module():
 
 def test_spring_of_the_pendulum_brings_it_to_rest():
     solution = run(mbd.problems.pendulum(), 4.0)
-    # The spring's free angle, -1.57, is straight down to 1e-3 rad. With the inertia I = 4 kg m^2 about the hinge, motion
-    # decays as exp(-c t / (2 I)), c = 15 N m s/rad: to 6e-4 of 1.57 rad after 4 s.
+    # The spring's free angle, -1.57, is straight down to 1e-3 rad. With the inertia I = 4 kg m^2 about the hinge,
+    # motion decays as exp(-c t / (2 I)), c = 15 N m s/rad: to 6e-4 of 1.57 rad after 4 s.
     np.testing.assert_allclose(solution.position("rod")[-1], (0.0, -1.0, 0.0), atol=3e-3)
 
 

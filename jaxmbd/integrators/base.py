@@ -63,7 +63,7 @@ class AbstractIntegrator(eqx.Module):
     def default_controller(self) -> AbstractController:
         raise NotImplementedError
 
-    def check(self, system: AbstractSystem) -> None:  # noqa: B027
+    def check(self, system: AbstractSystem) -> None:
         """Refuses or warns of a system that the method does not suit."""
 
     def precise(self) -> "AbstractIntegrator":
@@ -78,9 +78,7 @@ class AbstractIntegrator(eqx.Module):
         """A step size to begin with [s]."""
         raise NotImplementedError
 
-    def step(
-        self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None
-    ) -> tuple[State, Any, StepInfo]:
+    def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
         """One step of size h. `known` is the result of the same step taken before: then nothing is searched, only differentiated."""
         raise NotImplementedError
 

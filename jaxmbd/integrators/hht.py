@@ -1,5 +1,6 @@
 """The Hilber-Hughes-Taylor method for index-3 equations, with Newmark's and the trapezoidal rule as special cases."""
 
+import dataclasses
 import warnings
 from typing import Any, ClassVar
 
@@ -26,6 +27,8 @@ from .prediction import History
 
 _CONSTRAINT_TOLERANCE = 1e-10
 _ROUNDING = 1e-14
+_CLOSE = 0.35
+"""A Jacobian is recycled while the logarithm of the ratio of step sizes is below this."""
 _PRECISE = 1e-12
 """Position error that Newton may leave in prescribed steps: small enough for finite differences of replayed runs."""
 
@@ -66,19 +69,97 @@ class Coefficients(eqx.Module):
         return jnp.maximum(jnp.abs(self.gamma - 0.5), 1.0 / 12.0)
 
 
-class AbstractNewmark(AbstractIntegrator):
-    """The step shared by HHT, Newmark and Trapezoidal.
+class Equations(eqx.Module):
+    """The equations of one step of size h.
 
-    Unknowns z = (a_{n+1} - a_n, lambda, x'-average difference). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and Newmark's formulas for q
-    and v, the residuals are the equations of motion at t_{n+1}, the constraints over beta h^2, and the differential states' equation; the
-    iteration matrix, with K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q and v, is
+    Unknowns z = (a_{n+1} - a_n, lambda, the same difference of the averaged x'). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and
+    Newmark's formulas for q and v, the residuals are the equations of motion at t_{n+1}, the constraints over beta h^2, and the
+    differential states' equation. With K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q and v, the iteration matrix is
 
-        [ M/(1+alpha) + gamma h C + beta h^2 K     Phi_q^T     -rho h Q_x            ]
-        [ Phi_q                                    0           0                     ]
+        [ M/(1+alpha) + gamma h C + beta h^2 K     Phi_q^T     -rho h Q_x              ]
+        [ Phi_q                                    0           0                       ]
         [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
 
     (a row that is dropped as redundant reads lambda = 0).
     """
+
+    system: AbstractSystem
+    c: Coefficients
+    old: State
+    h: Float[Array, ""]
+    a: Float[Array, "q"]
+    """a_n"""
+    rate: Float[Array, "x"]
+    """the averaged x'_n"""
+
+    @staticmethod
+    def of_step(system: AbstractSystem, c: Coefficients, old: State, h: Array) -> "Equations":
+        carried: Carried = old.method
+        # a_n stands for the time t_n + alpha h_{n-1}: after a change of step it is moved to t_n + alpha h, or the step loses an order.
+        # Growth beyond a factor 2 is not followed: moving it farther amplifies the constraints' accelerations (unstable at 3).
+        ratio = jnp.where(carried.h > 0, jnp.minimum(h / jnp.where(carried.h > 0, carried.h, 1.0), 2.0), 1.0)
+        a = old.acceleration + ratio * (carried.acceleration - old.acceleration)
+        rate = old.state_rate + ratio * (carried.state_rate - old.state_rate)
+        return Equations(system.recall(old.memory), c, old, h, a, rate)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of coordinates and of constraint rows."""
+        return self.old.q.shape[0], self.old.multipliers.shape[0]
+
+    @property
+    def t(self) -> Array:
+        return self.old.t + self.h
+
+    def split(self, z: Array) -> tuple[Array, Array, Array]:
+        n, m = self.sizes
+        return z[:n], z[n : n + m], z[n + m :]
+
+    def unknowns(self, a: Array, multipliers: Array, rate: Array) -> Array:
+        """z of given averaged accelerations, multipliers and averaged x'."""
+        return jnp.concatenate([a - self.a, multipliers, rate - self.rate])
+
+    def new_state(self, z: Array) -> State:
+        da, multipliers, dr = self.split(z)
+        old, h, c = self.old, self.h, self.c
+        return State(
+            self.t,
+            old.q + h * old.v + h**2 * (0.5 * self.a + c.beta * da),  # (2a)
+            old.v + h * (self.a + c.gamma * da),  # (2b)
+            old.x + h * (self.rate + c.gamma * dr),  # (9a)
+            multipliers,
+            (self.a + da + c.alpha * old.acceleration) / (1.0 + c.alpha),
+            (self.rate + dr + c.alpha * old.state_rate) / (1.0 + c.alpha),
+            old.memory,
+            Carried(self.a + da, self.rate + dr, h),
+        )
+
+    def residual(self, z: Array) -> Array:
+        new, kept = self.new_state(z), self.old.memory.kept_rows
+        rows, pull = constraint_and_force(self.system, new.q, new.t, kept * new.multipliers)
+        force = total_force(self.system, new.q, new.v, new.t, new.x)
+        motion = mass_product(self.system, new.q, new.acceleration) + pull - force
+        held = kept * rows / (self.c.beta * self.h**2) + (1.0 - kept) * new.multipliers
+        return jnp.concatenate([motion, held, new.state_rate - state_rate(self.system, new.x, new.q, new.v, new.t)])
+
+    def violation(self, residual: Array) -> Array:
+        """|Phi| of the kept rows, from a residual."""
+        _, held, _ = self.split(residual)
+        return jnp.abs(self.old.memory.kept_rows * held) * self.c.beta * self.h**2
+
+    def jacobian(self, z: Array) -> Array:
+        (n, m), kept = self.sizes, self.old.memory.kept_rows
+        moving = jax.jacfwd(lambda da: self.residual(jnp.concatenate([da, z[n:]])))(z[:n])
+        held = moving[n : n + m]  # kept * Phi_q, because the rows are divided by beta h^2: its transpose is the next column
+        pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
+        columns = [moving, pulling]
+        if z.shape[0] > n + m:
+            columns.append(jax.jacfwd(lambda dr: self.residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :]))
+        return jnp.concatenate(columns, axis=1)
+
+
+class AbstractNewmark(AbstractIntegrator):
+    """What HHT, Newmark and Trapezoidal share: all but the coefficients."""
 
     tolerance: eqx.AbstractVar[Float[Array, ""]]
     length_scale: eqx.AbstractVar[Float[Array, ""]]
@@ -99,8 +180,8 @@ class AbstractNewmark(AbstractIntegrator):
 
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
         carried = Carried(state.acceleration, state.state_rate, jnp.zeros(()))
-        state = eqx.tree_at(lambda s: s.method, state, carried, is_leaf=lambda leaf: leaf is None)
-        unknowns = _pack(carried.acceleration, state.multipliers, carried.state_rate)
+        state = dataclasses.replace(state, method=carried)
+        unknowns = jnp.concatenate([carried.acceleration, state.multipliers, carried.state_rate])
         scratch = Scratch(
             History.begin(state.t, unknowns),
             Recycled(linear.no_factors(unknowns.shape[0]), jnp.array(False)),
@@ -121,98 +202,57 @@ class AbstractNewmark(AbstractIntegrator):
     def step(
         self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
     ) -> tuple[State, Any, StepInfo]:
-        system = system.recall(state.memory)
-        c, t, kept = self.coefficients(), state.t + h, state.memory.kept_rows
-        n, m = state.q.shape[0], kept.shape[0]
-        carried = state.method
-        # a_n stands for the time t_n + alpha h_{n-1}: after a change of step it is moved to t_n + alpha h, or the step loses an order.
-        # Growth beyond a factor 2 is not followed: moving it farther amplifies the constraints' accelerations (unstable at 3).
-        ratio = jnp.where(carried.h > 0, jnp.minimum(h / jnp.where(carried.h > 0, carried.h, 1.0), 2.0), 1.0)
-        a = state.acceleration + ratio * (carried.acceleration - state.acceleration)
-        rate = state.state_rate + ratio * (carried.state_rate - state.state_rate)
-
-        def unpack(z):
-            da, multipliers, dr = z[:n], z[n : n + m], z[n + m :]
-            return State(
-                t,
-                state.q + h * state.v + h**2 * (0.5 * a + c.beta * da),
-                state.v + h * (a + c.gamma * da),
-                state.x + h * (rate + c.gamma * dr),
-                multipliers,
-                (a + da + c.alpha * state.acceleration) / (1.0 + c.alpha),
-                (rate + dr + c.alpha * state.state_rate) / (1.0 + c.alpha),
-                state.memory,
-                Carried(a + da, rate + dr, h),
-            )
-
-        def residual(z):
-            s = unpack(z)
-            rows, pull = constraint_and_force(system, s.q, t, kept * s.multipliers)
-            motion = mass_product(system, s.q, s.acceleration) + pull - total_force(system, s.q, s.v, t, s.x)
-            held = kept * rows / (c.beta * h**2) + (1.0 - kept) * s.multipliers
-            return _pack(motion, held, s.state_rate - state_rate(system, s.x, s.q, s.v, t))
-
-        def jacobian(z):
-            moving = jax.jacfwd(lambda da: residual(jnp.concatenate([da, z[n:]])))(z[:n])
-            held = moving[n : n + m]  # kept * Phi_q, because the rows are divided by beta h^2
-            pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
-            if z.shape[0] == n + m:
-                return jnp.concatenate([moving, pulling], axis=1)
-            own = jax.jacfwd(lambda dr: residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :])
-            return jnp.concatenate([moving, pulling, own], axis=1)
-
+        equations = Equations.of_step(system, self.coefficients(), state, h)
+        unknowns = sum(equations.sizes) + state.x.shape[0]
         if known is not None:
-            found = known.method
-            z = _pack(found.acceleration - a, known.multipliers, found.state_rate - rate)
-            z, _ = implicit_root(residual, z.shape[0], lambda: (jax.lax.stop_gradient(z), None))
-            return unpack(z), scratch, _no_info()
-
+            found = equations.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate)
+            z, _ = implicit_root(equations.residual, unknowns, lambda: (found, jnp.zeros(0)))
+            return equations.new_state(z), scratch, _nothing_searched()
         assert scratch is not None
-        weight = self._weights(system, scratch.largest_q)
-        state_weight = 1.0 / jnp.maximum(self.state_scale, scratch.largest_x)
-        row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
-        allowed = _CONSTRAINT_TOLERANCE * row_scale + _ROUNDING * (1.0 + jnp.max(scratch.largest_q))
-
-        def position_error(da):
-            return c.error * h**2 * _rms(da * weight) / self.tolerance  # e^q over the tolerance, (34), (35)
-
-        def rate_error(dr):
-            return c.state_error * h * _rms(dr * state_weight) / self.tolerance
-
-        def size(dz):  # 1 where (45) and (46) allow no more
-            return jnp.maximum(position_error(dz[:n]), rate_error(dz[n + m :])) / self.corrector
-
-        def satisfied(z, r):
-            return jnp.all(jnp.abs(kept * r[n : n + m]) * c.beta * h**2 <= allowed)
-
-        def search():
-            close = jnp.abs(jnp.log(h / jnp.where(scratch.recycled_h > 0, scratch.recycled_h, h))) < 0.35
-            recycled = Recycled(scratch.recycled.factors, scratch.recycled.usable & close)
-            predicted = scratch.history.predict(t)
-            start = predicted - _pack(a, jnp.zeros(m), rate)
-            z, recycled, info = modified_newton(residual, jacobian, start, recycled, size, satisfied)
-            return z, (recycled, info)
-
+        z, (recycled, newton) = implicit_root(equations.residual, unknowns, lambda: self._search(system, equations, scratch))
+        new = equations.new_state(z)
         frozen = jax.lax.stop_gradient
-        z, (recycled, newton) = implicit_root(residual, scratch.history.values.shape[1], search)
-        new = unpack(z)
-        da, dr = frozen(z[:n]), frozen(z[n + m :])
-        newton: NewtonInfo
-        error = jnp.maximum(position_error(da), rate_error(dr) ** 1.5)  # (37) and (38) as one: error^(1/3) sets the step
+        da, _, dr = equations.split(frozen(z))
+        position, rate = self._errors(equations, scratch, da, dr)
         finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
         info = StepInfo(
-            frozen(error),
+            frozen(jnp.maximum(position, rate**1.5)),  # (37) and (38) as one: error^(1/3) sets the step
             newton.converged & finite,
-            jnp.where(newton.converged, jnp.argmax(jnp.abs(da * weight)), newton.worst),
+            jnp.where(newton.converged, jnp.argmax(jnp.abs(da * self._weights(system, scratch.largest_q))), newton.worst),
             Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
         )
         recycled_h = jnp.where(newton.jacobians > 0, h, scratch.recycled_h)
-        scratch = eqx.tree_at(lambda s: (s.recycled, s.recycled_h), scratch, (recycled, recycled_h))
-        return new, frozen(scratch), info
+        return new, frozen(dataclasses.replace(scratch, recycled=recycled, recycled_h=recycled_h)), info
+
+    def _search(self, system: AbstractSystem, equations: Equations, scratch: Scratch) -> tuple[Array, tuple[Recycled, NewtonInfo]]:
+        """Predicts z and corrects it until (45) and (46) hold and the constraints are satisfied."""
+        h = equations.h
+        row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
+        allowed = _CONSTRAINT_TOLERANCE * row_scale + _ROUNDING * (1.0 + jnp.max(scratch.largest_q))
+
+        def size(dz):
+            da, _, dr = equations.split(dz)
+            return jnp.maximum(*self._errors(equations, scratch, da, dr)) / self.corrector
+
+        def satisfied(z, residual):
+            return jnp.all(equations.violation(residual) <= allowed)
+
+        close = jnp.abs(jnp.log(h / jnp.where(scratch.recycled_h > 0, scratch.recycled_h, h))) < _CLOSE
+        recycled = Recycled(scratch.recycled.factors, scratch.recycled.usable & close)
+        start = equations.unknowns(*equations.split(scratch.history.predict(equations.t)))
+        z, recycled, info = modified_newton(equations.residual, equations.jacobian, start, recycled, size, satisfied)
+        return z, (recycled, info)
+
+    def _errors(self, equations: Equations, scratch: Scratch, da: Array, dr: Array) -> tuple[Array, Array]:
+        """Composite errors (34) of positions and differential states over the tolerance, for differences of a and of the averaged x'."""
+        h, c = equations.h, equations.c
+        position = c.error * h**2 * _rms(da * self._weights(equations.system, scratch.largest_q))
+        rate = c.state_error * h * _rms(dr / jnp.maximum(self.state_scale, scratch.largest_x))
+        return position / self.tolerance, rate / self.tolerance
 
     def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
         n = new.q.shape[0]
-        unknowns = _pack(new.method.acceleration, new.multipliers, new.method.state_rate)
+        unknowns = jnp.concatenate([new.method.acceleration, new.multipliers, new.method.state_rate])
         chosen_by = jnp.zeros(unknowns.shape[0]).at[:n].set(1.0)  # accelerations decide on the degree; multipliers follow them
         scratch = Scratch(
             scratch.history.push(new.t, unknowns, chosen_by),
@@ -386,10 +426,6 @@ def _read(integrator: AbstractNewmark, **values: Any) -> None:
         setattr(integrator, field, jnp.asarray(value))
 
 
-def _pack(*parts: Array) -> Array:
-    return jnp.concatenate(parts)
-
-
 def _rms(u: Array) -> Array:
     """Root mean square; zero for an empty vector."""
     mean = jnp.sum(u**2) / max(u.shape[0], 1)
@@ -398,13 +434,8 @@ def _rms(u: Array) -> Array:
 
 def _hermite(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array) -> Array:
     """Cubic through values and derivatives at both ends; s in [0, 1]."""
-    return (
-        (1 + 2 * s) * (1 - s) ** 2 * y0
-        + s * (1 - s) ** 2 * h * d0
-        + s**2 * (3 - 2 * s) * y1
-        - s**2 * (1 - s) * h * d1
-    )
+    return (1 + 2 * s) * (1 - s) ** 2 * y0 + s * (1 - s) ** 2 * h * d0 + s**2 * (3 - 2 * s) * y1 - s**2 * (1 - s) * h * d1
 
 
-def _no_info() -> StepInfo:
+def _nothing_searched() -> StepInfo:
     return StepInfo(jnp.zeros(()), jnp.array(True), jnp.zeros((), jnp.int32), Work.nothing())

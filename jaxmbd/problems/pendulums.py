@@ -22,9 +22,7 @@ def pendulum(spatial: bool = True) -> Model:
         body = RigidBody("rod", mass=3.0, inertia=(0.01, 1.0, 1.0), position=(1.0, 0.0, 0.0))
     else:
         body = PlanarBody("rod", mass=3.0, inertia=1.0, position=(1.0, 0.0))
-    spring = TorsionSpringDamper(
-        "spring", ground, body, axis=(0, 0, 1), stiffness=400.0, damping=15.0, free_angle=-1.57
-    )
+    spring = TorsionSpringDamper("spring", ground, body, axis=(0, 0, 1), stiffness=400.0, damping=15.0, free_angle=-1.57)
     return Model([body], [hinge("hinge", ground, body, (0.0, 0.0), spatial)], [gravity(spatial), spring])
 
 
@@ -51,9 +49,7 @@ def double_pendulum(spatial: bool = False) -> Model:
     rod2 = rod("rod2", 0.3, 3.0, elbow, theta2, angular_velocity=10.0, spatial=spatial)
     axis = (0, 0, 1)
     # Angles count from the initial configuration.
-    spring1 = TorsionSpringDamper(
-        "spring1", ground, rod1, axis, stiffness=400.0, damping=15.0, free_angle=1.5 * np.pi - theta1
-    )
+    spring1 = TorsionSpringDamper("spring1", ground, rod1, axis, stiffness=400.0, damping=15.0, free_angle=1.5 * np.pi - theta1)
     spring2 = TorsionSpringDamper("spring2", rod1, rod2, axis, stiffness=3e5, damping=5e4, free_angle=theta1 - theta2)
     return Model(
         [rod1, rod2],

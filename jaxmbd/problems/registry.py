@@ -29,24 +29,18 @@ class Problem(NamedTuple):
 
 
 PROBLEMS: dict[str, Problem] = {
-    "pendulum": Problem(
-        pendulum, "a rod on a hinge, held by a torsion spring and damper", t1=2.0, conserves_energy=False
-    ),
+    "pendulum": Problem(pendulum, "a rod on a hinge, held by a torsion spring and damper", t1=2.0, conserves_energy=False),
     "double-pendulum": Problem(
         double_pendulum,
         "two rods with a soft and a very stiff torsion spring and damper (Negrut et al. 2003)",
         t1=2.0,
         conserves_energy=False,
     ),
-    "four-bar": Problem(
-        four_bar, "a crank-rocker linkage that turns freely under gravity", t1=2.0, conserves_energy=True
-    ),
+    "four-bar": Problem(four_bar, "a crank-rocker linkage that turns freely under gravity", t1=2.0, conserves_energy=True),
     "slider-crank": Problem(
         slider_crank, "a piston on a connecting rod, the crank driven at constant speed", t1=1.0, conserves_energy=False
     ),
-    "spinning-top": Problem(
-        spinning_top, "a heavy symmetric top in steady slow precession", t1=2.0, conserves_energy=True
-    ),
+    "spinning-top": Problem(spinning_top, "a heavy symmetric top in steady slow precession", t1=2.0, conserves_energy=True),
     "chain": Problem(chain, "n rods hinged to each other, swinging under gravity", t1=2.0, conserves_energy=True),
 }
 """By the name that the command line uses; the functions have the same names with underscores."""

@@ -82,9 +82,7 @@ def modified_newton(
         failed = ~converged & ((diverging & hopeless) | (it.info.iterations >= MAX_ITERATIONS))
         go_on = ~(converged | failed | restart)
 
-        factors = jax.lax.cond(
-            renew & go_on, lambda: linear.factorize(jacobian(it.z)), lambda: it.recycled.factors
-        )
+        factors = jax.lax.cond(renew & go_on, lambda: linear.factorize(jacobian(it.z)), lambda: it.recycled.factors)
         correction = jnp.where(go_on, -linear.solve(factors, r), 0.0)
         now = size(correction)
         k = jnp.where(renew, 0, it.k) + 1
@@ -145,7 +143,7 @@ def implicit_root(
         types.append(jax.tree.map(lambda leaf: leaf.dtype, extra))
         return root, jax.tree.map(lambda leaf: leaf.astype(root.dtype), extra)
 
-    root, extra = jax.lax.custom_root(residual, jnp.zeros(unknowns), search, tangent_solve, has_aux=True)
+    root, extra = jax.lax.custom_root(lambda z: residual(z), jnp.zeros(unknowns), search, tangent_solve, has_aux=True)
     return root, jax.lax.stop_gradient(jax.tree.map(lambda leaf, dtype: leaf.astype(dtype), extra, types[0]))
 
 

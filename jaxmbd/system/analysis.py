@@ -57,9 +57,7 @@ def analyse(system: System) -> Analysis:
     dropped, basis = np.flatnonzero(kept == 0), np.flatnonzero(kept)
     # Each dropped row is a combination of kept ones; it must also ask for the same position and the same rate.
     weights, *_ = np.linalg.lstsq(jacobian[basis].T, jacobian[dropped].T, rcond=None)
-    gap = np.maximum(
-        np.abs(rows[dropped] - rows[basis] @ weights), np.abs(drive[dropped] - drive[basis] @ weights)
-    )
+    gap = np.maximum(np.abs(rows[dropped] - rows[basis] @ weights), np.abs(drive[dropped] - drive[basis] @ weights))
     bad = gap > _CONFLICT
     conflicting = _involved(dropped[bad], basis, weights[:, bad], owners)
     violation = float(np.max(gap, initial=0.0))

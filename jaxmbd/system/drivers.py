@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .elements import Axis, ground
 from .frames import Frame, embed
 from .joints import AbstractJoint, Cylindrical, Penalty, cylinder_rows
-from .parameters import Parameter, direction, scalar, vector
+from .parameters import Parameter, nonzero_vector, scalar, vector
 
 
 class Motion(AbstractJoint):
@@ -28,12 +28,12 @@ class Motion(AbstractJoint):
     bodies: tuple[str, ...] = eqx.field(static=True)
     point: Float[Array, "d"] | None
     """m; only travel needs it"""
-    axis: Float[Array, "d"] | None
+    axis: Float[Array, "d"]
     function: Callable[[Array], Array]
     """of time [s]; a plain function, or a Module whose leaves are parameters"""
     coordinate: str = eqx.field(static=True)
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": direction()}
+    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     angles: ClassVar[int] = 1
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)
@@ -63,7 +63,7 @@ class Motion(AbstractJoint):
 
     def local(self, frames):
         point = frames[1].position if self.point is None else embed(self.point)
-        return Axis.between(*frames, point, embed(self.axis))
+        return Axis.between(frames[0], frames[1], point, embed(self.axis))
 
     def wrapped_angles(self, local, frames):
         return local.angle(*frames)[None]
@@ -96,11 +96,11 @@ class Gear(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis_a: Float[Array, "d"] | None
-    axis_b: Float[Array, "d"] | None
+    axis_a: Float[Array, "d"]
+    axis_b: Float[Array, "d"]
     ratio: Float[Array, ""]
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"axis_a": direction(), "axis_b": direction(), "ratio": scalar("1")}
+    parameters: ClassVar[dict[str, Parameter]] = {"axis_a": nonzero_vector(), "axis_b": nonzero_vector(), "ratio": scalar("1")}
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     angles: ClassVar[int] = 2
@@ -138,12 +138,12 @@ class RackAndPinion(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Array, "d"] | None
+    axis: Float[Array, "d"]
     direction: Float[Array, "d"]
     radius: Float[Array, ""]
     """m"""
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"axis": direction(), "direction": direction(), "radius": scalar("m")}
+    parameters: ClassVar[dict[str, Parameter]] = {"axis": nonzero_vector(), "direction": nonzero_vector(), "radius": scalar("m")}
     row_lengths: ClassVar[tuple[bool, ...]] = (True,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     angles: ClassVar[int] = 1
@@ -187,7 +187,7 @@ class Screw(AbstractJoint):
     pitch: Float[Array, ""]
     """m a turn"""
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": direction(), "pitch": scalar("m")}
+    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector(), "pitch": scalar("m")}
     row_lengths: ClassVar[tuple[bool, ...]] = (*Cylindrical.row_lengths, True)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
     angles: ClassVar[int] = 1
@@ -196,7 +196,7 @@ class Screw(AbstractJoint):
         self._read(name, (a, b), penalty, point=point, axis=axis, pitch=pitch)
 
     def local(self, frames):
-        return Axis.between(*frames, embed(self.point), embed(self.axis))
+        return Axis.between(frames[0], frames[1], embed(self.point), embed(self.axis))
 
     def wrapped_angles(self, local, frames):
         return local.angle(*frames)[None]

@@ -1,6 +1,6 @@
 """The equations that every integrator works with, and what a user overrides who has equations and no bodies.
 
-    M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
+M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
 """
 
 import equinox as eqx

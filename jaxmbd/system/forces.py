@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from .elements import AbstractElement, Axis
 from .frames import Frame, Wrench, embed, force_at, pair_wrench
-from .parameters import Parameter, direction, is_traced, not_negative, read, read_all, read_name, scalar, vector
+from .parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
 from .rotations import cross, rotation_vector
 
 
@@ -146,7 +146,7 @@ class TorsionSpringDamper(AbstractForce):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Array, "3"] | None
+    axis: Float[Array, "3"]
     stiffness: Float[Array, ""]
     """N m/rad"""
     damping: Float[Array, ""]
@@ -158,7 +158,7 @@ class TorsionSpringDamper(AbstractForce):
     stiff: bool = eqx.field(static=True)
     angles: ClassVar[int] = 1
     parameters: ClassVar[dict[str, Parameter]] = {
-        "axis": direction(),
+        "axis": nonzero_vector(),
         "stiffness": not_negative("N m/rad"),
         "damping": not_negative("N m s/rad"),
         "free_angle": scalar("rad"),
@@ -181,7 +181,7 @@ class TorsionSpringDamper(AbstractForce):
         self.actuator, self.stiff = actuator, stiff
 
     def local(self, frames):
-        return Axis.between(*frames, frames[1].position, embed(self.axis))
+        return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
 
     def wrapped_angles(self, local, frames):
         return local.angle(*frames)[None]
@@ -240,9 +240,7 @@ class Bushing(AbstractForce):
         "damping": _matrix("N s/m, N m s/rad"),
     }
 
-    def __init__(
-        self, name: str, a: Any, b: Any, point: Any, stiffness: Any, damping: Any = np.zeros(6), *, stiff: bool = True
-    ):
+    def __init__(self, name: str, a: Any, b: Any, point: Any, stiffness: Any, damping: Any = np.zeros(6), *, stiff: bool = True):
         self._read_element(name, (a, b), point=point, stiffness=stiffness, damping=damping)
         self.stiff = stiff
 
@@ -298,9 +296,7 @@ class PointForce(AbstractForce):
     point_like: ClassVar[tuple[int, ...]] = (0,)
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "value": vector("N")}
 
-    def __init__(
-        self, name: str, body: Any, point: Any, value_or_function: Any, *, axes: str = "ground", stiff: bool = False
-    ):
+    def __init__(self, name: str, body: Any, point: Any, value_or_function: Any, *, axes: str = "ground", stiff: bool = False):
         self._read_element(name, (body,), point=point)
         self.value = _read_load(self.label, self.parameters["value"], value_or_function)
         self.body_axes, self.stiff = _read_axes(self.label, axes), stiff

@@ -62,9 +62,7 @@ def force_at(frame: Frame, point: Float[Array, "3"], force: Float[Array, "3"]) -
     return cross(point - frame.position, force)
 
 
-def pair_wrench(
-    a: Frame, b: Frame, point: Float[Array, "3"], force: Float[Array, "3"], torque: Float[Array, "3"]
-) -> Wrench:
+def pair_wrench(a: Frame, b: Frame, point: Float[Array, "3"], force: Float[Array, "3"], torque: Float[Array, "3"]) -> Wrench:
     """Force and torque on b at a point of space, and their exact opposites on a at the same point."""
     return Wrench(
         jnp.stack([-force, force]),

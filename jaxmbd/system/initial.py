@@ -95,9 +95,7 @@ def first_memory(system: AbstractSystem) -> Memory:
     return Memory(jnp.zeros_like(system.angles(system.q0)), jnp.ones(count_rows(system)))
 
 
-def start(
-    system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory: Memory
-) -> tuple[State, Violation, Array]:
+def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory: Memory) -> tuple[State, Violation, Array]:
     """A consistent state near (q, v), what remains violated, and whether the positions could be assembled.
 
     Velocities are the nearest, in the metric of the mass matrix, that satisfy Phi_q v + Phi_t = 0; accelerations and multipliers follow from

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .elements import AbstractElement, Axis
 from .frames import Frame, embed
-from .parameters import Parameter, direction, not_negative, positive, read_all, vector
+from .parameters import Parameter, nonzero_vector, not_negative, positive, read_all, vector
 
 
 class Penalty(eqx.Module):
@@ -104,16 +104,16 @@ class AbstractAxisJoint(AbstractJoint):
     bodies: tuple[str, ...] = eqx.field(static=True)
     point: Float[Array, "d"]
     """m, ground frame, initial configuration"""
-    axis: Float[Array, "d"] | None
+    axis: Float[Array, "d"]
     """direction, ground frame, initial configuration; a planar model needs none where only z is meant"""
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": direction()}
+    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis: Any = None, *, penalty: Penalty | None = None):
         self._read(name, (a, b), penalty, point=point, axis=axis)
 
     def local(self, frames):
-        return Axis.between(*frames, embed(self.point), embed(self.axis))
+        return Axis.between(frames[0], frames[1], embed(self.point), embed(self.axis))
 
 
 class Revolute(AbstractAxisJoint):
@@ -188,7 +188,7 @@ class Parallel(AbstractJoint):
     bodies: tuple[str, ...] = eqx.field(static=True)
     axis: Float[Array, "d"]
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"axis": direction()}
+    parameters: ClassVar[dict[str, Parameter]] = {"axis": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
 
@@ -196,7 +196,7 @@ class Parallel(AbstractJoint):
         self._read(name, (a, b), penalty, axis=axis)
 
     def local(self, frames):
-        return Axis.between(*frames, frames[1].position, embed(self.axis))
+        return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
 
     def rows(self, local, frames, angles, t):
         return jnp.stack(_parallel_rows(local, *frames))
@@ -218,7 +218,7 @@ class Spherical(AbstractJoint):
         self._read(name, (a, b), penalty, point=point)
 
     def local(self, frames):
-        return Axis.between(*frames, embed(self.point), jnp.array([0.0, 0.0, 1.0]))
+        return Axis.between(frames[0], frames[1], embed(self.point), jnp.array([0.0, 0.0, 1.0]))
 
     def rows(self, local, frames, angles, t):
         return local.offset(*frames)
@@ -238,7 +238,7 @@ class Fixed(AbstractJoint):
         self._read(name, (a, b), penalty)
 
     def local(self, frames):
-        return Axis.between(*frames, frames[1].position, jnp.array([0.0, 0.0, 1.0]))
+        return Axis.between(frames[0], frames[1], frames[1].position, jnp.array([0.0, 0.0, 1.0]))
 
     def rows(self, local, frames, angles, t):
         a, b = frames
@@ -274,13 +274,11 @@ class Universal(AbstractJoint):
     axis1: Float[Array, "3"]
     axis2: Float[Array, "3"]
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis1": direction(), "axis2": direction()}
+    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis1": nonzero_vector(), "axis2": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
 
-    def __init__(
-        self, name: str, a: Any, b: Any, point: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None
-    ):
+    def __init__(self, name: str, a: Any, b: Any, point: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None):
         self._read(name, (a, b), penalty, point=point, axis1=axis1, axis2=axis2)
 
     def local(self, frames):
@@ -300,7 +298,7 @@ class Perpendicular(AbstractJoint):
     axis1: Float[Array, "3"]
     axis2: Float[Array, "3"]
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"axis1": direction(), "axis2": direction()}
+    parameters: ClassVar[dict[str, Parameter]] = {"axis1": nonzero_vector(), "axis2": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
 
@@ -339,9 +337,7 @@ class Distance(AbstractJoint):
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     point_like: ClassVar[tuple[int, ...]] = (0, 1)
 
-    def __init__(
-        self, name: str, a: Any, b: Any, point1: Any, point2: Any, length: Any = None, *, penalty: Penalty | None = None
-    ):
+    def __init__(self, name: str, a: Any, b: Any, point1: Any, point2: Any, length: Any = None, *, penalty: Penalty | None = None):
         self._read(name, (a, b), penalty, point1=point1, point2=point2, length=length)
 
     def local(self, frames):

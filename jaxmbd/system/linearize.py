@@ -1,7 +1,7 @@
 """Small motions about a state of rest: reduced mass, damping and stiffness, eigenvalues and modes.
 
-The null space of Phi_q gives minimal coordinates y, dq = N y. With K = d/dq (M a + Phi_q^T lambda - Q), C = -dQ/dv and the differential
-states x, small motions obey
+The null space of Phi_q gives minimal coordinates y, dq = N y. With K = d/dq (M a + Phi_q^T lambda - Q), C = -dQ/dv and
+the differential states x, small motions obey
 
     N^T M N y'' + N^T C N y' + N^T K N y = N^T Q_x dx        dx' = g_q N y + g_v N y' + g_x dx
 """
@@ -48,9 +48,10 @@ class Linearization(eqx.Module):
 
 
 class Modes(eqx.Module):
-    """Eigenvalues and modes of small motions, from the slowest to the fastest; of a conjugate pair, the one with positive imaginary part first.
+    """Eigenvalues and modes of small motions, from the slowest to the fastest.
 
-    A freedom without stiffness has the eigenvalue zero twice; numerically, that is about 1e-8 of the largest one.
+    Of a conjugate pair, the one with positive imaginary part comes first. A freedom without stiffness has the eigenvalue
+    zero twice; numerically, that is about 1e-8 of the largest one.
     """
 
     values: Complex[np.ndarray, "s"]
@@ -60,22 +61,24 @@ class Modes(eqx.Module):
     frequencies: Float[np.ndarray, "s"]
     """Hz, |value| / 2 pi: without the effect of damping for an oscillation"""
     damping_ratios: Float[np.ndarray, "s"]
-    """-Re(value) / |value|: between 0 and 1 for a damped oscillation, 1 for a decay, -1 for a growth, 0 where the value is zero"""
+    """-Re(value) / |value|: 0 to 1 for a damped oscillation, 1 for a decay, -1 for a growth, 0 where the value is zero"""
 
 
 def linearize(system: Model | AbstractSystem, state: State, freedoms: int | None = None) -> Linearization:
     """The equations of small motions about a state of rest, such as `equilibrium` returns.
 
-    Works under jit, grad and vmap: the eigenvalues of `matrix` do not depend on the choice of basis, and their derivatives do not either.
-    `freedoms` is the number of freedoms; only a system with redundant constraints needs it, and only under a transformation.
+    Works under jit, grad and vmap: neither the eigenvalues of `matrix` nor their derivatives depend on the choice of
+    basis. `freedoms` is the number of freedoms; only a system with redundant constraints needs it, and only under a
+    transformation.
 
-    About a state of rest that is no equilibrium, it describes motions close to the one that starts there, as long as speeds are small.
+    About a state of rest that is no equilibrium, it describes the first moments of motions beside the one that starts
+    there; eigenvalues then depend on the coordinates, which here are lengths along the constraint surface in q.
     A moving state raises an error: the tangent space then changes along the motion, for which there are more terms.
     """
     system = _read_system(system)
     if freedoms is None:
         freedoms = _count_freedoms(system, state)
-    message = "linearize needs a state of rest: the largest velocity in it is {} m/s or rad/s. Use mbd.equilibrium(system)."
+    message = "linearize needs a state of rest (see mbd.equilibrium): the largest velocity in it is {} m/s or rad/s."
     speed = jnp.max(jnp.abs(state.v), initial=0.0)
     if is_traced(speed):
         q = eqx.error_if(state.q, speed > _AT_REST, message.format(f"more than {_AT_REST}"))
@@ -97,7 +100,7 @@ def _linearize(system: AbstractSystem, state: State, freedoms: int) -> Lineariza
         """The shortest dq with Phi_q dq = rows."""
         return jacobian.T @ jnp.linalg.solve(gram, rows)
 
-    # The basis that the decomposition picks is a constant; projecting it makes it follow the null space when parameters change.
+    # The basis that the decomposition picks is a constant; projected, it follows the null space when parameters change.
     basis = tangent_rows(jax.lax.stop_gradient(jacobian), kept)[0][n - y :].T
     basis = basis - lift(jacobian @ basis)
 
@@ -133,19 +136,19 @@ def eigenvalues(system: Model | AbstractSystem, state: State | None = None) -> M
     - `system`: a Model, a built System, or a user's own AbstractSystem.
     - `state`: a state of rest; None finds the equilibrium near the initial configuration.
 
-    Dampers and differential states count: an oscillation is a conjugate pair, a decay (of a filter, an overdamped motion) a real value.
-    Computed on the host with numpy, because accelerators have no such decomposition; under jit, grad or vmap use `linearize` and work with
-    its matrices.
+    Dampers and differential states count: an oscillation is a conjugate pair, a decay (of a filter, an overdamped
+    motion) a real value. Computed on the host with numpy, because accelerators have no such decomposition; under jit,
+    grad or vmap use `linearize` and work with its matrices.
     """
     system = _read_system(system)
     if is_traced(system, state):
-        raise ValueError("eigenvalues needs concrete numbers; under jit, grad or vmap use mbd.linearize and its matrices.")
+        raise ValueError("eigenvalues needs concrete numbers: under jit, grad or vmap use mbd.linearize.")
     if state is None:
         state = equilibrium(system)
     linear = linearize(system, state)
     matrix, basis = np.asarray(linear.matrix), np.asarray(linear.basis)
     if not np.all(np.isfinite(matrix)):
-        raise ValueError("the linearised equations are not finite: a freedom without mass, or a force without a derivative here.")
+        raise ValueError("the linearised equations are not finite: a freedom has no mass, or a force no derivative here.")
     values, vectors = np.linalg.eig(matrix)
     values = values.astype(complex)
     order = _slowest_first(values)
@@ -158,7 +161,7 @@ def eigenvalues(system: Model | AbstractSystem, state: State | None = None) -> M
 
 
 def _slowest_first(values: np.ndarray) -> np.ndarray:
-    """Indices by magnitude. Conjugates, which LAPACK returns side by side with the positive imaginary part first, stay together."""
+    """Indices by magnitude. Conjugates stay together: LAPACK returns them side by side, the positive imaginary part first."""
     heads = np.flatnonzero(values.imag >= 0)
     heads = heads[np.argsort(np.abs(values[heads]), kind="stable")]
     order = [j for i in heads for j in ((i, i + 1) if values[i].imag > 0 else (i,))]

@@ -55,12 +55,10 @@ class Model:
             _check_dimension(f"force {g.name!r}", "acceleration", g.acceleration, planar)
         _warn_of_loose_bodies(self, bool(gravity))
 
-        body_groups = tuple(
-            BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies)
-        )
+        body_groups = tuple(BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies))
         order = {name: i for i, name in enumerate(name for group in body_groups for name in group.names)}
         order[ground.name] = len(order)
-        system = System(
+        system = System(  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
             body_groups,
             _groups([e for e in elements if isinstance(e, AbstractJoint)], order, planar),
             _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar),
@@ -69,10 +67,10 @@ class Model:
         )
         if is_traced(system):
             # Nothing concrete to analyse: keep watching for redundant rows at run time.
-            return system.with_redundancy(bool(system.joint_groups))
+            return system.watching() if system.joint_groups else system
         analysis = analyse(system)
         _report(system, analysis, self)
-        self._built = system.with_redundancy(analysis.redundant_rows > 0)
+        self._built = system.watching(analysis.redundant_joints) if analysis.redundant_rows else system
         return self._built
 
 
@@ -151,7 +149,7 @@ def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractE
                 raise ValueError(f"{label}: give {field}=(x, y{'' if planar else ', z'}), a direction in the ground's frame.")
             value = np.array([0.0, 0.0, 1.0])
             element = eqx.tree_at(lambda e, f=field: getattr(e, f), element, value, is_leaf=lambda leaf: leaf is None)
-        elif planar and is_axis and isinstance(element, _TURNING) and not travels:
+        elif planar and is_axis and value is not None and isinstance(element, _TURNING) and not travels:
             if value.shape != (3,) or (not is_traced(value) and np.any(np.abs(value[:2]) > 1e-12)):
                 raise ValueError(f"{label}: in a planar model bodies turn about z; leave {field} out.")
         elif value is not None and not callable(value) and getattr(value, "shape", ()) in ((2,), (3,)):

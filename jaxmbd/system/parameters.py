@@ -12,6 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 
 class Parameter(NamedTuple):
@@ -28,7 +29,7 @@ class Parameter(NamedTuple):
 
 
 def is_traced(*trees: Any) -> bool:
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(trees))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
 
 
 def positive(unit: str, hint: str = "must be positive") -> Parameter:
@@ -47,7 +48,7 @@ def vector(unit: str, *lengths: int) -> Parameter:
     return Parameter(unit, shapes=tuple((n,) for n in (lengths or (2, 3))))
 
 
-def direction() -> Parameter:
+def nonzero_vector() -> Parameter:
     def nonzero(x):
         return (x * x).sum(-1) > 1e-24
 

@@ -11,9 +11,7 @@ _LOYALTY = 4.0
 """How much larger (in the square) the new part of another row must be before a kept row is exchanged for it."""
 
 
-def choose_rows(
-    jacobian: Float[Array, "rows q"], essential: Float[Array, "rows"], kept: Float[Array, "rows"]
-) -> Float[Array, "rows"]:
+def choose_rows(jacobian: Float[Array, "rows q"], essential: Float[Array, "rows"], kept: Float[Array, "rows"]) -> Float[Array, "rows"]:
     """1 for rows that span the row space, 0 for the rest.
 
     Gram-Schmidt with pivoting on the normalised rows. Essential rows (Euler-parameter normalisations) come first whatever their pivot:

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-
 # All of these are linear or quadratic in their argument: products with a constant tensor keep traces, and so compile times, short.
 
 _CROSS = np.zeros((3, 3, 3))

@@ -2,17 +2,19 @@
 
     Phi_q^T lambda - Q(q, 0, t, x) = 0        Phi(q, t) = 0        g(x, q, 0, t) = 0
 
-Newton's method alone finds any stationary point, unstable ones included, fails where the stiffness is singular (a pendulum at right
-angles to gravity), and drifts off along motions that nothing resists. So the search follows the sluggish motion M q' = Q - Phi_q^T lambda
-that a mechanism in honey would make, x' = g, by implicit Euler steps in pseudo-time (pseudo-transient continuation, Kelley and Keyes 1998):
+Newton's method alone finds any stationary point, unstable ones included, fails where the stiffness is singular (a
+pendulum at right angles to gravity), and drifts off along motions that nothing resists. So the search follows the
+sluggish motion M q' = Q - Phi_q^T lambda, x' = g that a mechanism in honey would make, by implicit Euler steps in
+pseudo-time (pseudo-transient continuation, Kelley and Keyes 1998):
 
     [ K + M / s    Phi_q^T      -Q_x         ] [ dq      ]   [ Q - Phi_q^T lambda ]
     [ Phi_q           0           0          ] [ dlambda ] = [ -Phi               ]
     [  -g_q           0     I / sqrt(s) - g_x ] [ dx      ]   [ g                  ]
 
-A small pace s [s^2] goes down the slope, a large one is Newton's method. M / s keeps the matrix regular where motions are neutral, and then
-nothing moves along them. s is bounded by the most negative curvature, so that unstable equilibria repel. Each step is solved by Newton's
-method with a new derivative every time: stiff springs make curved valleys, and a step that is linearised once leaves them.
+A small pace s [s^2] goes down the slope, a large one is Newton's method. M / s keeps the matrix regular where motions
+are neutral, and then nothing moves along them. s is bounded by the most negative curvature, so that unstable equilibria
+repel. Each step is solved by Newton's method with a new derivative every time: stiff springs make curved valleys, and a
+step that is linearised once leaves them.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,7 +48,7 @@ _MAX_ITERATIONS = 500
 _FIRST_PACE = 1e-2
 """s^2"""
 _FASTEST_PACE = 1e6
-"""s^2. Motions slower than about 1e-3 rad/s count as neutral; rounding errors of forces move them by this times an acceleration."""
+"""s^2. Motions slower than about 1e-3 rad/s count as neutral; rounding errors of accelerations move them by this much."""
 _NEGLIGIBLE = 1e-8
 """A step this small (of 1 + |q|) at full pace ends the search; its own error is of second order."""
 _LARGEST_TURN = 0.4
@@ -70,19 +72,21 @@ def equilibrium(
     - `model`: a Model, a built System, or a user's own AbstractSystem.
     - `t`: the time [s] at which loads and motions are frozen; that of `initial`, or 0, unless given.
     - `initial`: where the search begins; the model's own initial configuration unless given.
-    - `held`: coordinates that stay where they are: "body.x", "body.y", "body.z" [m], "body.angle" [rad] of a planar body, "body.e0" to
-      "body.e3" of a rigid body (its Euler parameters: near the initial orientation (1, 0, 0, 0), e3 holds the yaw), or a position in q.
-    - `throw`: raise if there is none. With False the state is where the search ended; its acceleration is zero if that is an equilibrium.
+    - `held`: coordinates that stay where they are: "body.x", "body.y", "body.z" [m], "body.angle" [rad] of a planar
+      body, "body.e0" to "body.e3" of a rigid body (its Euler parameters: near the orientation (1, 0, 0, 0), e3 holds the
+      yaw), or a place in q.
+    - `throw`: raise if there is none. With False the state is where the search ended; its acceleration is zero if that
+      is an equilibrium.
 
-    The state has v = 0, no acceleration, and the static reactions as multipliers; `simulate(model, initial=state)` starts from it.
-    Velocities of the model and rates of its motions play no part.
+    The state has v = 0, no acceleration, and the static reactions as multipliers; `simulate(model, initial=state)`
+    starts from it. Velocities of the model and rates of its motions play no part.
 
-    Directions that nothing resists (x, y and yaw of a vehicle) are left as they are, up to rounding and the little that finding the
-    equilibrium moves them; hold them to keep them exactly. Where a held coordinate is not neutral, the support that holds it does not show
-    in the state.
+    Directions that nothing resists (x, y and yaw of a vehicle) are left as they are, up to rounding and the little that
+    settling moves them; hold them to keep them exactly. Where a held coordinate is not neutral, the support that holds
+    it does not show in the state.
 
-    Derivatives follow from the implicit function theorem, forward and reverse, under jit and vmap. Along neutral directions that are not
-    held they are zero.
+    Derivatives follow from the implicit function theorem, forward and reverse, under jit and vmap. Along neutral
+    directions that are not held they are zero.
     """
     system = model.build() if isinstance(model, Model) else model
     if not isinstance(system, AbstractSystem):
@@ -108,7 +112,8 @@ def _find_coordinates(system: AbstractSystem, held: Sequence[str | int]) -> tupl
         for body, (group, _, where) in system.body_slices().items():
             lengths = group.body.lengths()
             turns = lengths.count(False)
-            components = [*"xyz"[: lengths.count(True)], *(["angle"] if turns == 1 else [f"e{i}" for i in range(turns)])]
+            rotation = ["angle"] if turns == 1 else [f"e{i}" for i in range(turns)]
+            components = [*"xyz"[: lengths.count(True)], *rotation]
             names |= {f"{body}.{component}": where.start + i for i, component in enumerate(components)}
     found = []
     for name in held:
@@ -127,11 +132,12 @@ def _failure(system: AbstractSystem, state: State) -> str:
     if not (np.all(np.isfinite(state.q)) and np.all(np.isfinite(unbalanced))):
         return message + "the search ran into infinite or undefined forces. Start nearer to the equilibrium."
     worst = int(np.argmax(np.abs(unbalanced)))
-    message += (
-        f"a force of {np.abs(unbalanced[worst]):.3g} N (or N m) remains on {system.describe_unknown(worst)}, which would accelerate at "
-        f"{np.max(np.abs(state.acceleration)):.3g} m/s^2 (or rad/s^2), constraints are violated by {np.max(violation, initial=0.0):.3g}. "
+    return (
+        f"{message}a force of {np.abs(unbalanced[worst]):.3g} N (or N m) remains on {system.describe_unknown(worst)}, "
+        f"which would accelerate at {np.max(np.abs(state.acceleration)):.3g} m/s^2 (or rad/s^2); constraints are "
+        f"violated by {np.max(violation, initial=0.0):.3g}. Something may have no support: add a spring or a joint, hold "
+        "a coordinate with held=..., or start nearer."
     )
-    return message + "Something may have no support: add a spring or a joint, hold a coordinate with held=..., or start nearer."
 
 
 @eqx.filter_jit
@@ -142,11 +148,11 @@ def _imbalance(system: AbstractSystem, state: State) -> tuple[Array, Array]:
     return force - pull, jnp.abs(constraint(system, state.q, state.t))
 
 
-# --- the equations --------------------------------------------------------------------------------------------------------------------------
+# --- the equations ---------------------------------------------------------------------------------------------------
 
 
 class _Problem(eqx.Module):
-    """The equations of rest for z = (q, multipliers of the constraints, of the holds, x), and the configuration the search begins at."""
+    """The equations of rest for z = (q, multipliers of constraints and holds, x), and where the search begins."""
 
     system: AbstractSystem
     t: Array
@@ -166,7 +172,7 @@ class _Problem(eqx.Module):
         return jnp.concatenate([constraint_jacobian(self.system, q, self.t), holds])
 
     def keep(self, q: Array, kept: Array) -> Array:
-        """Holds give way to joints that fix the same coordinate, so that the joints' multipliers are the whole reactions."""
+        """Holds give way to joints that fix the same coordinate: the joints' multipliers are the whole reactions."""
         m = kept.shape[0] - len(self.held)
         joints = keep_rows(self.system, q, self.t, kept[:m])
         if not self.held:
@@ -201,15 +207,11 @@ class _Problem(eqx.Module):
     def inertia(self, q: Array, pace: Array) -> Array:
         """What pseudo-time adds to the derivative of the residual."""
         rows = len(self.held) + constraint(self.system, q, self.t).shape[0]
-        return jax.scipy.linalg.block_diag(
-            self.system.mass(q) / pace, jnp.zeros((rows, rows)), jnp.eye(self.x.shape[0]) / jnp.sqrt(pace)
-        )
+        return jax.scipy.linalg.block_diag(self.system.mass(q) / pace, jnp.zeros((rows, rows)), jnp.eye(self.x.shape[0]) / jnp.sqrt(pace))
 
 
 @eqx.filter_jit
-def _solve(
-    system: AbstractSystem, t: Array, initial: State | None, held: tuple[int, ...]
-) -> tuple[State, Bool[Array, ""]]:
+def _solve(system: AbstractSystem, t: Array, initial: State | None, held: tuple[int, ...]) -> tuple[State, Bool[Array, ""]]:
     system = system.prepare()
     if initial is None:
         q, x, memory = system.q0, initial_states(system), first_memory(system)
@@ -217,13 +219,14 @@ def _solve(
         q, x, memory = initial.q, initial.x, initial.memory
     problem = _Problem(system, t, q, x, held)
     # Neither the search nor what it remembers has a derivative.
-    fixed, memory = jax.tree.map(lambda leaf: jax.lax.stop_gradient(leaf) if eqx.is_array(leaf) else leaf, (problem, memory))
+    arrays, rest = eqx.partition((problem, memory), eqx.is_array)
+    fixed, memory = eqx.combine(jax.lax.stop_gradient(arrays), rest)
     z, acceleration, memory, kept, found = _search(fixed, memory)
     problem = problem.recall(memory)
     inertia = fixed.inertia(fixed.split(z)[0], jnp.asarray(_FASTEST_PACE))
 
     def tangent_solve(linear_map: Callable[[Array], Array], right: Array) -> Array:
-        """Neutral directions make the matrix singular: with the inertia of the last step it is not, and refinement takes that out again."""
+        """Neutral directions make the matrix singular; with some inertia it is not, and refinement takes that out again."""
         matrix = jax.vmap(linear_map, out_axes=1)(jnp.eye(right.shape[0]))
         factors = linear.factorize(matrix + inertia)
         solution = linear.solve(factors, right)
@@ -246,7 +249,7 @@ def _solve(
     return state, found
 
 
-# --- the search -----------------------------------------------------------------------------------------------------------------------------
+# --- the search ------------------------------------------------------------------------------------------------------
 
 
 class _Point(eqx.Module):
@@ -267,7 +270,7 @@ class _Point(eqx.Module):
 
 
 def _search(problem: _Problem, memory: Memory) -> tuple[Array, Array, Memory, Array, Array]:
-    """z at the equilibrium, the acceleration from there, what to remember, the rows that are kept, and whether it is an equilibrium."""
+    """z at the end, the acceleration from there, what to remember, the rows that are kept, and whether it is at rest."""
     system, rows = problem.system.recall(memory), memory.kept_rows.shape[0]
     joints = keep_rows(system, problem.q, problem.t, memory.kept_rows)
     q, _ = project_position(system, problem.q, problem.t, joints)

@@ -16,11 +16,11 @@ from jaxtyping import Array, Float
 
 from . import naming
 from .bodies import AbstractBody
-from .elements import AbstractElement, unwrap
+from .elements import unwrap
 from .equations import AbstractSystem
-from .forces import AbstractForce, Gravity
+from .forces import Gravity
 from .frames import Frame, Wrench, embed, ground_frame
-from .joints import AbstractJoint, Penalty
+from .joints import Penalty
 from .state import Memory
 
 
@@ -48,7 +48,8 @@ class BodyGroup(eqx.Module):
 class ElementGroup(eqx.Module):
     """All elements of one kind."""
 
-    element: AbstractElement
+    element: Any
+    """an AbstractJoint or AbstractForce with stacked leaves"""
     names: tuple[str, ...] = eqx.field(static=True)
     bodies: tuple[tuple[int, ...], ...] = eqx.field(static=True)
     """frames that each element acts on; the last frame of all is the ground"""
@@ -82,6 +83,9 @@ class System(AbstractSystem):
     gravity: tuple[Gravity, ...]
     planar: bool = eqx.field(static=True)
     redundant: bool = eqx.field(static=True, default=False)
+    """Whether rows of Phi may follow from others, so that the run must choose among them."""
+    redundant_joints: tuple[str, ...] = eqx.field(static=True, default=())
+    """The joints of such loops, as far as the initial configuration shows: their reactions are not unique."""
     geometry: Geometry | None = None
     """Derived from the rest by `prepare`."""
     last_angles: Float[Array, "angles"] | None = None
@@ -134,13 +138,7 @@ class System(AbstractSystem):
         return [name for group in self.body_groups if _has_constraint(group) for name in group.names]
 
     def row_lengths(self):
-        joints = (
-            flag
-            for group in self.joint_groups
-            if group.element.penalty is None
-            for _ in group.names
-            for flag in _row_lengths(group)
-        )
+        joints = (flag for group in self.joint_groups if group.element.penalty is None for _ in group.names for flag in _row_lengths(group))
         return (*joints, *(False for _ in self._normalisations()))
 
     def essential_rows(self):
@@ -150,9 +148,9 @@ class System(AbstractSystem):
     def may_be_redundant(self):
         return self.redundant
 
-    def with_redundancy(self, redundant: bool) -> "System":
-        """The same system, watching or not watching for rows that follow from others."""
-        return dataclasses.replace(self, redundant=redundant)
+    def watching(self, joints: tuple[str, ...] = ()) -> "System":
+        """The same system, watching for rows that follow from others."""
+        return dataclasses.replace(self, redundant=True, redundant_joints=joints)
 
     def describe_unknown(self, index):
         for name, (_, _, where) in self.body_slices().items():
@@ -281,9 +279,7 @@ class System(AbstractSystem):
         found = []
         for group, local, angle in zip(self.joint_groups, self._geometry().joints, angles, strict=True):
             if (group.element.penalty is not None) == penalty:
-                rows = map_elements(
-                    lambda e, loc, f, a: e.rows(loc, f, a, t), group.element, local, group.frames(frames), angle
-                )
+                rows = map_elements(lambda e, loc, f, a: e.rows(loc, f, a, t), group.element, local, group.frames(frames), angle)
                 found.append(rows if group.rows is None else rows[:, np.asarray(group.rows)])
         return found
 
@@ -320,9 +316,7 @@ class System(AbstractSystem):
         _, angles = self._angles(frames)
         n_frames = len(self.body_names) + 1
         total = Wrench(jnp.zeros((n_frames, 3)), jnp.zeros((n_frames, 3)))
-        for group, local, angle, state in zip(
-            self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True
-        ):
+        for group, local, angle, state in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True):
             if group.element.stiff == stiff:
                 wrench = map_elements(
                     lambda e, loc, f, a, s: e.wrench(loc, f, a, t, s),
@@ -376,9 +370,7 @@ class System(AbstractSystem):
         frames = self.frames(q, v)
         _, angles = self._angles(frames)
         rates = [jnp.zeros(0)]
-        for group, local, angle, state in zip(
-            self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True
-        ):
+        for group, local, angle, state in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True):
             if state.shape[1] > 0:
                 rate = map_elements(
                     lambda e, loc, f, a, s: e.state_rate(loc, f, a, t, s),
@@ -396,17 +388,13 @@ class System(AbstractSystem):
         _, angles = self._angles(frames)
         energy = -jnp.sum(self._weights() * frames.position)
         for group, local, angle in zip(self.force_groups, self._geometry().forces, angles, strict=True):
-            energy += jnp.sum(
-                map_elements(lambda e, *args: e.potential(*args), group.element, local, group.frames(frames), angle)
-            )
+            energy += jnp.sum(map_elements(lambda e, *args: e.potential(*args), group.element, local, group.frames(frames), angle))
         stiffness, _ = self._penalty_coefficients()
         return energy + 0.5 * jnp.sum(stiffness * self._penalty_rows(q, t) ** 2)
 
 
 def _row_lengths(group: ElementGroup) -> tuple[bool, ...]:
-    joint = group.element
-    assert isinstance(joint, AbstractJoint)
-    lengths = joint.lengths()
+    lengths = group.element.lengths()
     return lengths if group.rows is None else tuple(lengths[i] for i in group.rows)
 
 

@@ -5,7 +5,10 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from numpy_mechanics import (
+
+import jaxmbd as mbd
+
+from .numpy_mechanics import (
     Load,
     all_reactions,
     at,
@@ -17,8 +20,6 @@ from numpy_mechanics import (
     spring,
     unit,
 )
-
-import jaxmbd as mbd
 
 GRAVITY = np.array([1.2, -2.1, -9.4])
 GEAR_RATIO, RADIUS, PITCH, ROD = -1.7, 0.15, 0.8, 0.4
@@ -164,7 +165,7 @@ def run_spatial() -> SimpleNamespace:
     return run
 
 
-# --- planar, and its spatial twin ---------------------------------------------------------------------------------------
+# --- planar, and its spatial twin -------------------------------------------------------------------------------------
 
 PLANAR_ROWS = {
     **{"revolute": 2, "translational": 2, "fixed": 3, "distance": 1},
@@ -249,7 +250,7 @@ def hard_and_soft() -> tuple[list, list]:
         bodies += [hinged, slider]
         joints += [
             mbd.Revolute(prefix + "hinge", mbd.ground, hinged, (0.1, 0.0), penalty=held),
-            mbd.Translational(prefix + "guide", mbd.ground, slider, (-0.4, 0.1), (1.0, 0.6), penalty=held),
+            mbd.Translational(prefix + "guide", mbd.ground, slider, (-0.4, 0.1), (1.0, -0.6), penalty=held),
         ]
     return bodies, joints
 

@@ -22,9 +22,7 @@ def rotation_from_quaternion(p) -> np.ndarray:
     p = np.asarray(p, dtype=float)
     s, u = p[..., 0, None, None], p[..., 1:]
     eye = np.eye(3)
-    return (
-        (s**2 - np.sum(u**2, axis=-1)[..., None, None]) * eye + 2 * u[..., :, None] * u[..., None, :] + 2 * s * hat(u)
-    )
+    return (s**2 - np.sum(u**2, axis=-1)[..., None, None]) * eye + 2 * u[..., :, None] * u[..., None, :] + 2 * s * hat(u)
 
 
 def rotation_about(axis, angle) -> np.ndarray:
@@ -76,9 +74,7 @@ def moving(solution, name: str) -> Moving:
     q, v, a = (np.asarray(part)[:, where] for part in (solution.q, solution.v, solution.acceleration))
     if q.shape[1] == 7:
         p, rate = q[:, 3:], v[:, 3:]
-        return Moving(
-            q[:, :3], rotation_from_quaternion(p), v[:, :3], twice_rate(p, rate), a[:, :3], twice_rate(p, a[:, 3:])
-        )
+        return Moving(q[:, :3], rotation_from_quaternion(p), v[:, :3], twice_rate(p, rate), a[:, :3], twice_rate(p, a[:, 3:]))
     flat = lambda u: np.concatenate([u[:, :2], np.zeros((len(u), 1))], axis=1)  # noqa: E731
     about_z = lambda u: np.stack([0 * u, 0 * u, u], axis=1)  # noqa: E731
     turn = rotation_about((0, 0, 1), q[:, 2])
@@ -121,10 +117,7 @@ def spring(a: Moving, b: Moving, point1, point2, stiffness, damping, free_length
     p1, p2 = a.point(a.local(point1)), b.point(b.local(point2))
     d = p2 - p1
     length = np.linalg.norm(d, axis=1, keepdims=True)
-    rate = (
-        np.sum(d * (b.point_velocity(b.local(point2)) - a.point_velocity(a.local(point1))), axis=1, keepdims=True)
-        / length
-    )
+    rate = np.sum(d * (b.point_velocity(b.local(point2)) - a.point_velocity(a.local(point1))), axis=1, keepdims=True) / length
     free = length[0] if free_length is None else free_length
     return at(b, p2, -(stiffness * (length - free) + damping * rate) * d / length)
 

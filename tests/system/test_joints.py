@@ -2,7 +2,11 @@
 
 import numpy as np
 import pytest
-from joint_models import (
+from scipy.spatial.transform import Rotation
+
+from jaxmbd.system.equations import constraint_jacobian
+
+from .joint_models import (
     GEAR_RATIO,
     GRAVITY,
     MOUNT,
@@ -20,16 +24,13 @@ from joint_models import (
     slide,
     swing,
 )
-from numpy_mechanics import Load, at, inertial_load, unit
-from scipy.spatial.transform import Rotation
-
-from jaxmbd.system.equations import constraint_jacobian
+from .numpy_mechanics import Load, at, inertial_load, unit
 
 VIOLATION = 1e-9
 """What a run promises at every accepted step; the corrector stops at 1e-10 of the length scale."""
 NOTHING = 1e-8
 """A motion that a joint stops: violations of 1e-9 over levers of a metre, several rows added up."""
-SOMETHING = 2e-2
+SOMETHING = 1e-2
 """m or rad: a motion that is plainly there."""
 BALANCE = 3e-4
 """N, N m, beside loads of 10: Newton-Euler holds at every saved time as far as the corrector iterates."""
@@ -203,7 +204,7 @@ def test_a_rack_travels_by_the_radius_times_the_pinions_angle(spatial):
     left(angle, travel)
 
 
-# --- reactions ----------------------------------------------------------------------------------------------------------
+# --- reactions --------------------------------------------------------------------------------------------------------
 
 ALONE = [name for name in SPATIAL_BODIES if name in SPATIAL_ROWS and name not in ("turned", "moved")]
 AT_CENTRE = ("fixed", "parallel", "perpendicular", "gear", "teeth")
@@ -312,15 +313,15 @@ def test_reactions_come_in_opposite_pairs(spatial):
 
 
 def test_solution_names_a_reaction(spatial):
-    force, torque, unique = spatial.solution.reaction("universal")
-    np.testing.assert_allclose(force, spatial.reactions["universal"][0], atol=1e-9)
-    np.testing.assert_allclose(torque, spatial.reactions["universal"][1], atol=1e-9)
-    assert unique
+    reaction = spatial.solution.reaction("universal")
+    np.testing.assert_allclose(reaction.force, spatial.reactions["universal"][0], atol=1e-9)
+    np.testing.assert_allclose(reaction.torque, spatial.reactions["universal"][1], atol=1e-9)
+    assert reaction.unique
     with pytest.raises(ValueError, match=r"unknown joint 'univrsal'. Did you mean 'universal'\?"):
         spatial.solution.reaction("univrsal")
 
 
-# --- planar -------------------------------------------------------------------------------------------------------------
+# --- planar -----------------------------------------------------------------------------------------------------------
 
 
 def test_planar_joints_hold_and_take_their_degrees_of_freedom(planar):
@@ -372,20 +373,22 @@ def test_a_planar_model_and_its_spatial_twin_move_alike(planar, spatial):
 
 
 def test_a_planar_model_and_its_spatial_twin_have_the_same_reactions(planar, spatial):
-    """Multipliers are one order less accurate than positions, and they are compared between saved times, linearly."""
+    """Compared between saved times, linearly, while steps change little: multipliers suffer where they grow or are cut."""
+    chosen = (spatial.t > 0.1) & (spatial.t < spatial.t[-1])
+    t = spatial.t[chosen]
     for name in TWIN_JOINTS:
-        force, torque = (np.array([np.interp(spatial.t, planar.t, u) for u in r.T]).T for r in planar.reactions[name])
-        twin_force, twin_torque = spatial.reactions[f"twin {name}"]
+        force, torque = (np.array([np.interp(t, planar.t[:-1], u[:-1]) for u in r.T]).T for r in planar.reactions[name])
+        twin_force, twin_torque = (value[chosen] for value in spatial.reactions[f"twin {name}"])
         size = np.max(np.abs(force)) + np.max(np.abs(torque))
         np.testing.assert_allclose(twin_force[:, :2], force[:, :2], atol=1e-2 * size, err_msg=name)
         np.testing.assert_allclose(twin_torque[:, 2], torque[:, 2], atol=1e-2 * size, err_msg=name)
 
 
-# --- penalties ----------------------------------------------------------------------------------------------------------
+# --- penalties --------------------------------------------------------------------------------------------------------
 
 
 def test_a_penalty_joint_yields_by_its_load_over_its_stiffness(planar):
-    """Loads of 30 N over 1e7 N/m, at levers below a metre; 1e-5 besides for the integration of two different equations."""
+    """Loads of 30 N over 1e7 N/m, at levers below a metre; 1e-5 besides for integrating two different equations."""
     slices = planar.solution.system.body_slices()
     for name in ("hinged", "slider"):
         hard, soft = (np.asarray(planar.solution.q)[:, slices[body][2]] for body in (name, f"soft {name}"))
@@ -394,8 +397,8 @@ def test_a_penalty_joint_yields_by_its_load_over_its_stiffness(planar):
 
 
 def test_a_penalty_joint_carries_the_load_of_the_multiplier_joint(planar):
-    """After the first 50 ms, in which the penalty's own vibration dies out."""
-    settled = planar.t > 0.05
+    """After the first 50 ms, in which the penalty's own vibration dies out; without the last step, cut to meet t1."""
+    settled = (planar.t > 0.05) & (planar.t < planar.t[-1])
     for name in ("hinge", "guide"):
         for hard, soft in zip(planar.reactions[name], planar.reactions[f"soft {name}"], strict=True):
             size = np.max(np.abs(hard))
