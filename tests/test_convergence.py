@@ -1,5 +1,7 @@
 """Adaptive integrators on the ready-made problems: the error follows the tolerance."""
 
+import itertools
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -24,7 +26,7 @@ def check(errors):
     """Log-log slope of the error against the tolerance at least 0.5 (theory: 2/3), no point above twice its looser neighbour."""
     slope = np.polyfit(np.log(TOLERANCES), np.log(errors), 1)[0]
     assert slope >= 0.5, f"slope {slope:.2f} of errors {errors}"
-    assert all(tight <= 2 * loose for loose, tight in zip(errors, errors[1:], strict=False)), errors
+    assert all(tight <= 2 * loose for loose, tight in itertools.pairwise(errors)), errors
 
 
 @pytest.mark.parametrize("integrator", INTEGRATORS.values(), ids=INTEGRATORS.keys())

@@ -3,24 +3,76 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float, Int
+
+SMALL = 24
+"""Up to this size a matrix is inverted, and a solve is a product that XLA fuses with its surroundings: the calls into LAPACK that a solve
+with LU factors needs take longer than the arithmetic. Newton corrects what an inverse loses in accuracy."""
+
+
+SIDE_BY_SIDE = 8
+"""Up to this size a batch of matrices is eliminated side by side; beyond, LAPACK wins although it works one by one (64 lanes, CPU)."""
 
 
 class Factors(eqx.Module):
-    """A factorised matrix."""
+    """A factorised matrix: its inverse if it is small, its LU factors otherwise."""
 
-    lu: Float[Array, "n n"]
+    matrix: Float[Array, "n n"]
     pivots: Int[Array, "n"]
 
 
 def factorize(matrix: Float[Array, "n n"]) -> Factors:
+    n = matrix.shape[0]
+    if n <= SMALL:
+        return Factors(_inverse(matrix), jnp.zeros(n, jnp.int32))
     return Factors(*jax.scipy.linalg.lu_factor(matrix))
 
 
 def solve(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
-    return jax.scipy.linalg.lu_solve((factors.lu, factors.pivots), right)
+    if factors.matrix.shape[0] <= SMALL:
+        return factors.matrix @ right
+    return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right)
 
 
 def no_factors(n: int) -> Factors:
     """A placeholder of the right shape."""
     return Factors(jnp.zeros((n, n)), jnp.zeros(n, jnp.int32))
+
+
+@custom_vmap
+def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    return jnp.linalg.inv(matrix)
+
+
+@_inverse.def_vmap
+def _inverse_of_many(axis_size, in_batched, matrices):
+    """A batch of very small matrices is eliminated side by side: LAPACK takes one matrix at a time."""
+    del axis_size, in_batched
+    if matrices.shape[-1] > SIDE_BY_SIDE:
+        return jnp.linalg.inv(matrices), True
+    return jnp.moveaxis(_gauss_jordan(jnp.moveaxis(matrices, 0, -1)), -1, 0), True
+
+
+def _gauss_jordan(matrices: Float[Array, "n n lanes"]) -> Float[Array, "n n lanes"]:
+    """Inverses by elimination with row pivoting, the lanes last so that every operation runs along them.
+
+    Singular matrices give infinities or NaN, as they do in LAPACK.
+    """
+    n, _, lanes = matrices.shape
+    row = jnp.arange(n)[:, None]
+
+    def eliminate(k, extended):
+        column = jax.lax.dynamic_index_in_dim(extended, k, axis=1, keepdims=False)
+        pivot = jnp.argmax(jnp.where(row >= k, jnp.abs(column), -1.0), axis=0)
+        is_pivot, is_k = row == pivot, row == k
+        displaced = jax.lax.dynamic_index_in_dim(extended, k, axis=0)
+        chosen = jnp.sum(jnp.where(is_pivot[:, None], extended, 0.0), axis=0, keepdims=True)
+        head = jnp.sum(jnp.where(is_pivot, column, 0.0), axis=0)
+        chosen = chosen / head
+        swapped = jnp.where(is_pivot[:, None], displaced, extended)
+        factor = jnp.where(is_pivot, jax.lax.dynamic_index_in_dim(column, k, axis=0), column)
+        return jnp.where(is_k[:, None], chosen, swapped - factor[:, None] * chosen)
+
+    identity = jnp.broadcast_to(jnp.eye(n, dtype=matrices.dtype)[..., None], (n, n, lanes))
+    return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([matrices, identity], axis=1))[:, n:]

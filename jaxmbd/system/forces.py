@@ -126,10 +126,11 @@ class SpringDamper(AbstractForce):
         length = _length(d)
         toward = d / jnp.where(length > 0, length, 1.0)
         rate = toward @ (b.point_velocity(local.point_b) - a.point_velocity(local.point_a))
-        pull = self.stiffness * (length - local.free_length) + self.damping * rate
+        # stiffness * length * toward is stiffness * d: written so, a spring of no free length has its exact derivative at zero length too.
+        pull = self.damping * rate - self.stiffness * local.free_length
         if self.actuator is not None:
             pull = pull + self.actuator(length, rate, t)
-        return pair_wrench(a, b, p2, -pull * toward, jnp.zeros(3))
+        return pair_wrench(a, b, p2, -self.stiffness * d - pull * toward, jnp.zeros(3))
 
     def potential(self, local, frames, angles):
         a, b = frames

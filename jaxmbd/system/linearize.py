@@ -157,14 +157,14 @@ def eigenvalues(system: Model | AbstractSystem, state: State | None = None) -> M
         largest = np.take_along_axis(modes, np.argmax(np.abs(modes), axis=0)[None], axis=0)
         modes = modes / np.where(np.abs(largest) > 1e-12, largest, 1.0)
     size = np.abs(values)
-    return Modes(values, modes, size / (2 * np.pi), -values.real / np.where(size > 0, size, 1.0))
+    return Modes(values, modes, size / (2 * np.pi), -np.real(values) / np.where(size > 0, size, 1.0))
 
 
 def _slowest_first(values: np.ndarray) -> np.ndarray:
     """Indices by magnitude. Conjugates stay together: LAPACK returns them side by side, the positive imaginary part first."""
-    heads = np.flatnonzero(values.imag >= 0)
+    heads = np.flatnonzero(np.imag(values) >= 0)
     heads = heads[np.argsort(np.abs(values[heads]), kind="stable")]
-    order = [j for i in heads for j in ((i, i + 1) if values[i].imag > 0 else (i,))]
+    order = [j for i in heads for j in ((i, i + 1) if np.imag(values[i]) > 0 else (i,))]
     return np.asarray(order, dtype=int)
 
 

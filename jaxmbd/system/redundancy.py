@@ -18,6 +18,8 @@ def choose_rows(jacobian: Float[Array, "rows q"], essential: Float[Array, "rows"
     a plain pivoted factorisation may drop one of them and then degrades as the mechanism moves. Rows that were kept before are preferred, so
     that the choice changes only when it has become a poor one.
     """
+    if jacobian.shape[0] == 0:
+        return kept
     squares = jnp.sum(jacobian**2, axis=1)
     rows = jacobian / jnp.sqrt(jnp.where(squares > 0, squares, 1.0))[:, None]
 

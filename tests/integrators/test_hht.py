@@ -1,5 +1,7 @@
 """HHT: measured orders, damping, differential states, and what it refuses."""
 
+import itertools
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -95,7 +97,7 @@ class TestAdaptive:
             errors.append(np.max(np.abs(np.asarray(run.q) - q)))
         slope = np.polyfit(np.log(list(runs)), np.log(errors), 1)[0]
         assert slope > 0.5  # theory: 2/3
-        assert all(tight < 2 * loose for loose, tight in zip(errors, errors[1:], strict=False))
+        assert all(tight < 2 * loose for loose, tight in itertools.pairwise(errors))
 
     def test_constraints_hold_at_every_accepted_step(self, runs):
         for run in runs.values():
