@@ -130,29 +130,29 @@ def _prescribed(params, controller, stretch: Stretch, steps: Array, active: Arra
     system, integrator, first = params
 
     def advance(carry, given):
-        state, now = carry
         h, wanted = given
-        go = wanted & (now.result == RESULTS.successful)
-        h = jnp.where(go, h, 1.0)
+        go = wanted & (carry[1].result == RESULTS.successful)
+        state, after = jax.lax.cond(go, move, lambda carry, h: carry, carry, h)
+        return (state, after), state
+
+    def move(carry, h):
+        state, now = carry
         new, scratch, info = integrator.step(system, state, now.scratch, h)
-        ok = go & info.converged
         memory = jax.lax.stop_gradient(remember(system, new.q, new.t, state.memory))
         new = eqx.tree_at(lambda s: s.memory, new, memory)
-        scratch = _choose(ok, integrator.accept(state, new, scratch), _choose(go, scratch, now.scratch))
-        failed = go & ~info.converged
+        ok = info.converged
         after = Stretch(
-            scratch,
+            _choose(ok, integrator.accept(state, new, scratch), scratch),
             now.control,
             now.h,
             now.count + ok,
             now.rejected,
-            now.failures + failed,
-            _choose(go, now.work + info.work, now.work),
-            RESULTS.where(failed, RESULTS.newton_failed, now.result),
-            jnp.where(failed, info.worst.astype(now.blame.dtype), now.blame),
+            now.failures + ~ok,
+            now.work + info.work,
+            RESULTS.where(ok, now.result, RESULTS.newton_failed),
+            jnp.where(ok, now.blame, info.worst.astype(now.blame.dtype)),
         )
-        state = _choose(ok, new, state)
-        return (state, jax.lax.stop_gradient(after)), state
+        return _choose(ok, new, state), jax.lax.stop_gradient(after)
 
     (_, after), states = jax.lax.scan(advance, (first, stretch), (steps, active))
     states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, states)

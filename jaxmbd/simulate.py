@@ -213,8 +213,8 @@ def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
     result = RESULTS.where(full, RESULTS.max_steps_reached, after.result)
     if job.saveat is not None:
         states = loop.rows_at(job.integrator, record, after.count, job.saveat)
-    stats = _stats(after)
-    return Solution(system, states, final, stats, result, after.blame, record.steps)
+    steps = jnp.where(jnp.arange(record.steps.shape[0]) < after.count, record.steps, 0.0)
+    return Solution(system, states, final, _stats(after), result, after.blame, jax.lax.stop_gradient(steps))
 
 
 def _stats(after: loop.Stretch) -> dict[str, Any]:

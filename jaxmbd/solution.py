@@ -64,7 +64,7 @@ class Solution(eqx.Module):
     result: RESULTS
     blame: Array
     steps: Float[Array, "steps"]
-    """s, the accepted step sizes: `simulate(..., step=solution.steps)` replays them"""
+    """s, the accepted step sizes: `simulate(..., step=solution.steps)` replays them. Under jit, zeros follow them."""
 
     @property
     def ts(self) -> Float[Array, "rows"]:

@@ -26,7 +26,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from ..solvers import linear
 from .equations import (
     AbstractSystem,
     constraint,
@@ -228,10 +227,10 @@ def _solve(system: AbstractSystem, t: Array, initial: State | None, held: tuple[
     def tangent_solve(linear_map: Callable[[Array], Array], right: Array) -> Array:
         """Neutral directions make the matrix singular; with some inertia it is not, and refinement takes that out again."""
         matrix = jax.vmap(linear_map, out_axes=1)(jnp.eye(right.shape[0]))
-        factors = linear.factorize(matrix + inertia)
-        solution = linear.solve(factors, right)
+        factors = jax.scipy.linalg.lu_factor(matrix + inertia)
+        solution = jax.scipy.linalg.lu_solve(factors, right)
         for _ in range(2):
-            solution = solution + linear.solve(factors, right - matrix @ solution)
+            solution = solution + jax.scipy.linalg.lu_solve(factors, right - matrix @ solution)
         return solution
 
     z = jax.lax.custom_root(lambda z: problem.residual(z, kept), z, lambda _, z: z, tangent_solve)

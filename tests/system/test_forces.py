@@ -327,12 +327,17 @@ def planar() -> SimpleNamespace:
         mbd.PointMass("repelled", 1.0, (0.1, 0.0)),
         mbd.PlanarBody("spun", 1.0, 0.5, (0.0, 1.0)),
         mbd.PlanarBody("thrust", 2.0, 0.5, (1.0, 1.0), angle=0.3, angular_velocity=2.0),
+        mbd.PlanarBody("mounted", 1.0, 0.1, (2.0, 0.0), angle=0.3),
     ]
+    stiffness, damping = np.diag([1e3, 2e3, 0, 0, 0, 80.0]), np.diag([60.0, 90.0, 0, 0, 0, 5.0])
     forces = [
         mbd.ForceFunction("filter", mbd.ground, bodies[0], lagging, state=0.5, rate=lag),
         mbd.ForceFunction("repulsion", mbd.ground, bodies[1], Repulsion(jnp.array(4.0), 1.0)),
         mbd.Torque("spin up", bodies[2], lambda t: 3.0 * t),
         mbd.PointForce("jet", bodies[3], (1.0, 1.0), (1.5, 0.0), axes="body"),
+        mbd.Bushing("mount", mbd.ground, bodies[4], (2.0, 0.0), stiffness, damping),
+        mbd.PointForce("load", bodies[4], (2.0, 0.0), (10.0, -5.0)),
+        mbd.Torque("moment", bodies[4], 4.0),
     ]
     system = mbd.Model(bodies, forces=forces).build()
     run = lambda system: mbd.simulate(system, t1=1.0, integrator=mbd.HHT(tolerance=1e-7))  # noqa: E731
@@ -373,3 +378,9 @@ def test_a_jet_in_body_axes_turns_with_the_body(planar):
     angle = 0.3 + 2.0 * t
     expected = 0.75 / 2.0 * np.stack([np.sin(angle) - np.sin(0.3), np.cos(0.3) - np.cos(angle)], axis=1)
     np.testing.assert_allclose(velocity, expected, **ACCURACY)
+
+
+def test_a_loaded_bushing_settles_at_load_over_stiffness(planar):
+    """Its slowest mode has a time constant of 60 ms; the run is a second long."""
+    np.testing.assert_allclose(planar.first.position("mounted")[-1], [2.0 + 10.0 / 1e3, -5.0 / 2e3], atol=1e-6)
+    np.testing.assert_allclose(planar.first.orientation("mounted")[-1], 0.3 + 4.0 / 80.0, atol=1e-6)
