@@ -1,3 +1,7 @@
-"""Shared by all tests: jaxmbd before anything else, so that float64 is on."""
+"""Shared by all tests: compile fast rather than fast code, and jaxmbd before anything else, so that float64 is on."""
 
-import jaxmbd  # noqa: F401
+import os
+
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+import jaxmbd  # noqa: E402, F401

@@ -215,5 +215,5 @@ class TestBadInput:
             mbd.simulate(pendulum, **arguments)
 
     def test_something_else_than_a_model_is_refused(self):
-        with pytest.raises(ValueError, match="must be an mbd.Model"):
+        with pytest.raises(ValueError, match=r"must be an mbd\.Model"):
             mbd.simulate("pendulum", 1.0)  # pyright: ignore[reportArgumentType]

@@ -85,7 +85,7 @@ def slider_crank() -> Model:
             hinge("main_bearing", ground, crank, (0.0, 0.0)),
             hinge("crank_pin", crank, connecting, pin),
             hinge("piston_pin", connecting, piston, end),
-            Translational("cylinder", ground, piston, end, axis=(1.0, 0.0)),  # pyright: ignore[reportArgumentType]
+            Translational("cylinder", ground, piston, end, axis=(1.0, 0.0)),
             Motion("motor", ground, crank, function=ConstantSpeed(jnp.asarray(speed))),
         ],
     )

@@ -49,8 +49,8 @@ def rod(
 def hinge(name: str, a: Any, b: Any, point: Any, spatial: bool = False) -> Revolute:
     """A revolute joint about z at a point of the x-y plane [m]."""
     if spatial:
-        return Revolute(name, a, b, (*point, 0.0), axis=(0, 0, 1))  # pyright: ignore[reportArgumentType]
-    return Revolute(name, a, b, point)  # pyright: ignore[reportCallIssue]
+        return Revolute(name, a, b, (*point, 0.0), axis=(0, 0, 1))
+    return Revolute(name, a, b, point)
 
 
 def gravity(spatial: bool) -> Gravity:

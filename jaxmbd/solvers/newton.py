@@ -89,7 +89,7 @@ def modified_newton(
         blamed = jnp.where(jnp.isfinite(r), jnp.abs(correction), jnp.inf)
         return Iteration(
             z=jnp.where(restart, start, it.z + correction),
-            size=jnp.where(go_on, now, it.size),
+            size=jnp.where(restart, 0.0, jnp.where(go_on, now, it.size)),
             k=jnp.where(restart, 0, jnp.where(go_on, k, it.k)),
             recycled=Recycled(factors, it.recycled.usable | (renew & go_on)),
             fresh=it.fresh | (renew & go_on),

@@ -98,7 +98,10 @@ def cylinder_rows(local: Axis, a: Frame, b: Frame) -> Array:
 
 
 class AbstractAxisJoint(AbstractJoint):
-    """A joint that is described by a point and an axis: `Kind(name, a, b, point, axis)`."""
+    """A joint that is described by a point and an axis: `Kind(name, a, b, point, axis)`.
+
+    Children name this constructor as their own: type checkers would otherwise make one up from the fields.
+    """
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
@@ -121,6 +124,7 @@ class Revolute(AbstractAxisJoint):
 
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0, 1)
+    __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
         a, b = frames
@@ -132,6 +136,7 @@ class Cylindrical(AbstractAxisJoint):
 
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
+    __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
         return cylinder_rows(local, *frames)
@@ -142,6 +147,7 @@ class Translational(AbstractAxisJoint):
 
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, False, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0, 2)
+    __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
         a, b = frames
@@ -153,6 +159,7 @@ class Planar(AbstractAxisJoint):
 
     row_lengths: ClassVar[tuple[bool, ...]] = (True, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
+    __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
         a, b = frames
@@ -165,6 +172,7 @@ class Inline(AbstractAxisJoint):
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     point_like: ClassVar[tuple[int, ...]] = (1,)
+    __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
         return jnp.stack(_offset_rows(local, *frames))
@@ -176,6 +184,7 @@ class Inplane(AbstractAxisJoint):
     row_lengths: ClassVar[tuple[bool, ...]] = (True,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     point_like: ClassVar[tuple[int, ...]] = (1,)
+    __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
         return local.travel(*frames)[None]
