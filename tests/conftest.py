@@ -4,4 +4,4 @@ import os
 
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
-import jaxmbd  # noqa: E402, F401
+import jaxmbd  # noqa: F401
