@@ -31,14 +31,15 @@ class Analysis(NamedTuple):
 
 @eqx.filter_jit
 def _evaluate(system: System, q):
-    """Phi, Phi_q, Phi_t and Phi' at the start, and the rows to keep."""
+    """Phi, Phi_q, Phi_t, Phi' at q (None: at the start), the rows to keep, and the given velocities."""
     t = jnp.zeros(())
     system = system.prepare().recall(first_memory(system))
+    q = system.q0 if q is None else q
     jacobian = constraint_jacobian(system, q, t)
     essential = jnp.asarray(system.essential_rows(), dtype=float)
     kept = choose_rows(jacobian, essential, jnp.ones_like(essential))
     at_rest = constraint_rate(system, q, jnp.zeros_like(q), t)
-    return constraint(system, q, t), jacobian, at_rest, at_rest + jacobian @ system.v0, kept
+    return constraint(system, q, t), jacobian, at_rest, at_rest + jacobian @ system.v0, kept, system.v0
 
 
 @eqx.filter_jit
@@ -49,11 +50,12 @@ def _assemble(system: System, kept):
 
 def analyse(system: System) -> Analysis:
     owners = [name for name, (_, _, where) in system.row_slices().items() for _ in range(where.stop - where.start)]
-    rows, jacobian, drive, rate, kept = (np.asarray(value) for value in _evaluate(system, system.q0))
+    rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system, None))
+    _check_finite(rows + drive, owners)
     if not np.max(np.abs(rows), initial=0.0) <= _SATISFIED:
         q = _assemble(system, jnp.asarray(kept))
         if np.all(np.isfinite(q)):
-            rows, jacobian, drive, rate, kept = (np.asarray(value) for value in _evaluate(system, q))
+            rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system, q))
     dropped, basis = np.flatnonzero(kept == 0), np.flatnonzero(kept)
     # Each dropped row is a combination of kept ones; it must also ask for the same position and the same rate.
     weights, *_ = np.linalg.lstsq(jacobian[basis].T, jacobian[dropped].T, rcond=None)
@@ -64,7 +66,7 @@ def analyse(system: System) -> Analysis:
     if not conflicting and not np.max(np.abs(rows), initial=0.0) <= _CONFLICT:
         conflicting = tuple(dict.fromkeys(owners[i] for i in np.argsort(-np.abs(rows)) if i < len(owners) and abs(rows[i]) > _CONFLICT))
         violation = float(np.max(np.abs(rows)))
-    moving = np.any(np.asarray(system.v0))
+    moving = np.any(v0)
     unfit = [i for i in np.flatnonzero(np.abs(rate) > 1e-6 * (1 + np.max(np.abs(rate), initial=0.0))) if i < len(owners)]
     return Analysis(
         int(dropped.size),
@@ -73,6 +75,13 @@ def analyse(system: System) -> Analysis:
         violation,
         tuple(dict.fromkeys(owners[i] for i in unfit)) if moving else (),
     )
+
+
+def _check_finite(values: np.ndarray, owners: list[str]) -> None:
+    bad = dict.fromkeys(owners[i] for i in np.flatnonzero(~np.isfinite(values)) if i < len(owners))
+    if bad:
+        names = ", ".join(map(repr, bad))
+        raise ValueError(f"joint {names}: its position or rate is not finite at t = 0. Check the function of time that drives it.")
 
 
 def _involved(dropped: np.ndarray, basis: np.ndarray, weights: np.ndarray, owners: list[str]) -> tuple[str, ...]:

@@ -334,7 +334,10 @@ class RigidBody(AbstractBody):
 def _read_orientation(name: str, orientation: Any) -> Any:
     if is_traced(orientation):
         return orientation
-    given = np.asarray(orientation, dtype=float)
+    try:
+        given = np.asarray(orientation, dtype=float)
+    except (TypeError, ValueError):
+        return orientation  # whatever it is: the check that all parameters pass names the body
     if given.shape == (3, 3):
         if not np.allclose(given @ given.T, np.eye(3), atol=1e-6) or np.linalg.det(given) < 0:
             raise ValueError(f"orientation of body {name!r} is not a rotation matrix (orthonormal with determinant +1).")

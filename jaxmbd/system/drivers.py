@@ -33,7 +33,10 @@ class Motion(AbstractJoint):
     """of time [s]; a plain function, or a Module whose leaves are parameters"""
     coordinate: str = eqx.field(static=True)
     penalty: Penalty | None
-    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "point": vector("m")._replace(optional=True),
+        "axis": nonzero_vector(),
+    }
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     angles: ClassVar[int] = 1
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)

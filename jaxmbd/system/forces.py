@@ -86,7 +86,7 @@ class SpringDamper(AbstractForce):
         "point2": vector("m"),
         "stiffness": not_negative("N/m"),
         "damping": not_negative("N s/m"),
-        "free_length": not_negative("m"),
+        "free_length": not_negative("m")._replace(optional=True),
     }
 
     def __init__(

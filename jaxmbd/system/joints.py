@@ -340,7 +340,7 @@ class Distance(AbstractJoint):
     parameters: ClassVar[dict[str, Parameter]] = {
         "point1": vector("m"),
         "point2": vector("m"),
-        "length": positive("m", "must be positive (points that coincide are a Spherical joint)"),
+        "length": positive("m", "must be positive (points that coincide are a Spherical joint)")._replace(optional=True),
     }
     row_lengths: ClassVar[tuple[bool, ...]] = (True,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)

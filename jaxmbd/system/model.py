@@ -1,7 +1,7 @@
 """What a person builds: named bodies, joints and forces."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -11,10 +11,11 @@ import numpy as np
 
 from .analysis import Analysis, analyse
 from .bodies import AbstractBody
-from .drivers import Gear, Motion, RackAndPinion, Screw
+from .checks import check_dimension, check_functions, check_geometry
+from .drivers import Gear, Motion, RackAndPinion
 from .elements import AbstractElement, ground
 from .forces import AbstractForce, Gravity, TorsionSpringDamper
-from .joints import AbstractJoint, Distance, Revolute, Universal
+from .joints import AbstractJoint, Revolute
 from .parameters import is_traced, unknown
 from .system import BodyGroup, ElementGroup, System
 
@@ -28,7 +29,7 @@ class Model:
         joints: Sequence[AbstractJoint] = (),
         forces: Sequence[AbstractForce | Gravity] = (),
     ):
-        self.bodies, self.joints, self.forces = tuple(bodies), tuple(joints), tuple(forces)
+        self.bodies, self.joints, self.forces = _list("bodies", bodies), _list("joints", joints), _list("forces", forces)
         _check_types(self)
         _check_names(self)
         self._built: System | None = None
@@ -52,7 +53,7 @@ class Model:
         elements = [_complete(e, planar, self) for e in (*self.joints, *self.forces) if isinstance(e, AbstractElement)]
         gravity = [f for f in self.forces if isinstance(f, Gravity)]
         for g in gravity:
-            _check_dimension(f"force {g.name!r}", "acceleration", g.acceleration, planar)
+            check_dimension(f"force {g.name!r}", "acceleration", g.acceleration, planar)
         _warn_of_loose_bodies(self, bool(gravity))
 
         body_groups = tuple(BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies))
@@ -74,6 +75,12 @@ class Model:
         return self._built
 
 
+def _list(kind: str, items: Any) -> tuple[Any, ...]:
+    if not isinstance(items, Iterable):
+        raise ValueError(f"{kind} of the model must be a list, got {type(items).__name__}.")
+    return tuple(items)
+
+
 def _check_types(model: Model) -> None:
     if not model.bodies:
         raise ValueError("a model needs at least one body.")
@@ -92,7 +99,7 @@ def _check_names(model: Model) -> None:
     for kind, items in (("body", model.bodies), ("joint", model.joints), ("force", model.forces)):
         for item in items:
             if item.name in seen:
-                raise ValueError(f"the name {item.name!r} is used twice: by {seen[item.name]} and by a {kind}.")
+                raise ValueError(f"the name {item.name!r} is used twice: by {seen[item.name]} and by a {kind}. Rename one.")
             seen[item.name] = f"a {kind}"
     known = {body.name: body for body in model.bodies}
     for element in (*model.joints, *model.forces):
@@ -104,12 +111,16 @@ def _check_names(model: Model) -> None:
             if name not in known:
                 raise ValueError(f"{element.label} acts on an {unknown('body', name, known)}")
             if not (known[name].has_orientation or position in element.point_like):
+                others = "PointForce, SpringDamper or ForceFunction"
+                if isinstance(element, AbstractJoint):
+                    others = "Spherical, Distance, Inline or Inplane joint"
                 raise ValueError(
-                    f"{element.label}: body {name!r} is a point mass and has no orientation that a {type(element).__name__} could "
-                    "hold. Use a rigid body, or a Spherical, Distance, Inline or Inplane joint."
+                    f"{element.label}: body {name!r} is a point mass and has no orientation, which this {type(element).__name__} "
+                    f"needs. Use a rigid body, or a {others}."
                 )
-        if len(element.bodies) > 1 and element.bodies[0] == element.bodies[1]:
-            raise ValueError(f"{element.label} connects body {element.bodies[0]!r} to itself.")
+        for name in element.bodies:
+            if element.bodies.count(name) > 1:
+                raise ValueError(f"{element.label} connects body {name!r} to itself.")
 
 
 def _warn_of_loose_bodies(model: Model, has_gravity: bool) -> None:
@@ -123,13 +134,6 @@ def _warn_of_loose_bodies(model: Model, has_gravity: bool) -> None:
         warnings.warn(f"no joint and no force but gravity acts on body {names}: it will fall freely.", stacklevel=4)
 
 
-def _check_dimension(owner: str, field: str, value: Any, planar: bool) -> None:
-    expected = 2 if planar else 3
-    if value.shape != (expected,):
-        where = "planar" if planar else "spatial"
-        raise ValueError(f"{field} of {owner}: a {where} model needs {expected} components, got {value.shape[0]}.")
-
-
 _TURNING = (Revolute, Motion, Gear, RackAndPinion, TorsionSpringDamper)
 """Elements whose axis of rotation is z in a planar model."""
 
@@ -141,7 +145,7 @@ def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractE
         raise ValueError(f"{label}: a {type(element).__name__} joint has no meaning in a planar model.")
     travels = isinstance(element, Motion) and element.coordinate == "travel"
     for field, value in vars(element).items():
-        if field not in element.parameters or field == "free_length":
+        if field not in element.parameters or field in ("free_length", "value"):
             continue
         is_axis = field.startswith("axis")
         if value is None and is_axis:
@@ -153,22 +157,10 @@ def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractE
             if value.shape != (3,) or (not is_traced(value) and np.any(np.abs(value[:2]) > 1e-12)):
                 raise ValueError(f"{label}: in a planar model bodies turn about z; leave {field} out.")
         elif value is not None and not callable(value) and getattr(value, "shape", ()) in ((2,), (3,)):
-            _check_dimension(label, field, value, planar)
-    _check_geometry(element)
+            check_dimension(label, field, value, planar)
+    check_geometry(element)
+    check_functions(element, planar)
     return element
-
-
-def _check_geometry(element: AbstractElement) -> None:
-    if isinstance(element, Universal) and not is_traced(element.axis1, element.axis2):
-        cosine = element.axis1 @ element.axis2 / np.linalg.norm(element.axis1) / np.linalg.norm(element.axis2)
-        if abs(cosine) > 1e-6:
-            raise ValueError(f"{element.label}: axis1 and axis2 must be perpendicular, their cosine is {cosine:.3g}.")
-    if isinstance(element, Distance) and not is_traced(element.point1, element.point2):
-        size = 1.0 + np.abs(element.point1).max()
-        if np.linalg.norm(element.point2 - element.point1) < 1e-12 * size:
-            raise ValueError(f"{element.label} has zero length: its points coincide. Use a Spherical (or Revolute) joint.")
-    if isinstance(element, Screw) and not is_traced(element.pitch) and element.pitch == 0:
-        raise ValueError(f"{element.label} has zero pitch: use a Revolute joint.")
 
 
 def _anonymous(item: Any) -> Any:

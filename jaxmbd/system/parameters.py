@@ -26,6 +26,8 @@ class Parameter(NamedTuple):
     """The sentence that ends "mass of body 'rod' ...": it says what is wrong and what to write instead."""
     convert: Callable[[Any], Any] | None = None
     """Applied before the shape is looked at, e.g. principal moments of inertia to a matrix."""
+    optional: bool = False
+    """Whether None is accepted; what it means is decided when the model is built."""
 
 
 def is_traced(*trees: Any) -> bool:
@@ -52,12 +54,15 @@ def nonzero_vector() -> Parameter:
     def nonzero(x):
         return (x * x).sum(-1) > 1e-24
 
-    return Parameter("1", shapes=((2,), (3,)), valid=nonzero, requirement="has zero length: give a direction")
+    # Optional: a planar model knows its axis of rotation, and `Model.build` asks for what it does not know.
+    return Parameter("1", shapes=((2,), (3,)), valid=nonzero, requirement="has zero length: give a direction", optional=True)
 
 
 def read(owner: str, field: str, spec: Parameter, value: Any) -> Any:
     """The value as a float array, checked. `owner` is e.g. "body 'rod'"."""
     where = f"{field} of {owner}"
+    if value is None:
+        raise ValueError(f"{where}: expected {_numbers(spec)}, got None.")
     if not is_traced(value):
         try:
             value = np.asarray(value, dtype=float)
@@ -82,8 +87,8 @@ def read(owner: str, field: str, spec: Parameter, value: Any) -> Any:
 
 
 def read_all(owner: str, specs: dict[str, Parameter], **values: Any) -> dict[str, Any]:
-    """Every value with a spec, checked; None stays None."""
-    return {key: None if value is None else read(owner, key, specs[key], value) for key, value in values.items()}
+    """Every value with a spec, checked; an optional None stays None."""
+    return {key: None if value is None and specs[key].optional else read(owner, key, specs[key], value) for key, value in values.items()}
 
 
 def read_name(kind: str, name: Any) -> str:
@@ -108,4 +113,6 @@ def _numbers(spec: Parameter) -> str:
 
 
 def _short(value: np.ndarray) -> str:
+    if value.shape == ():
+        return f"{float(value):.6g}"
     return np.array2string(value, precision=6, threshold=12, separator=", ")

@@ -1,0 +1,93 @@
+"""What can be wrong with one element once it is known whether the model is planar: dimensions, geometry, a user's functions."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .drivers import Motion, Screw
+from .elements import AbstractElement
+from .forces import ForceFunction, PointForce, SpringDamper, Torque, TorsionSpringDamper
+from .frames import ground_frame
+from .joints import Distance, Perpendicular, Universal
+from .parameters import is_traced
+
+
+def check_dimension(owner: str, field: str, value: Any, planar: bool) -> None:
+    expected = 2 if planar else 3
+    if value.shape != (expected,):
+        where = "planar" if planar else "spatial"
+        raise ValueError(f"{field} of {owner}: a {where} model needs {expected} components, got {value.shape[0]}.")
+
+
+def check_geometry(element: AbstractElement) -> None:
+    """Points and axes that must make sense together."""
+    if isinstance(element, Universal | Perpendicular) and not is_traced(element.axis1, element.axis2):
+        cosine = element.axis1 @ element.axis2 / np.linalg.norm(element.axis1) / np.linalg.norm(element.axis2)
+        if abs(cosine) > 1e-6:
+            raise ValueError(f"{element.label}: axis1 and axis2 must be perpendicular, their cosine is {cosine:.3g}.")
+    if isinstance(element, Distance) and not is_traced(element.point1, element.point2):
+        size = 1.0 + np.abs(element.point1).max()
+        if np.linalg.norm(element.point2 - element.point1) < 1e-12 * size:
+            raise ValueError(f"{element.label} has zero length: its points coincide. Use a Spherical (or Revolute) joint.")
+    if isinstance(element, Screw) and not is_traced(element.pitch) and element.pitch == 0:
+        raise ValueError(f"{element.label} has zero pitch: use a Revolute joint.")
+
+
+def check_functions(element: AbstractElement, planar: bool) -> None:
+    """What a user's functions return, found by tracing them once."""
+    t, label = jnp.zeros(()), element.label
+    if isinstance(element, Motion):
+        _expect(label, "function(t)", _shape(label, element.function, t), "one number", (), (1,))
+    elif isinstance(element, SpringDamper | TorsionSpringDamper) and element.actuator is not None:
+        shape = _shape(label, element.actuator, t, t, t)
+        _expect(label, f"actuator({_COORDINATE[type(element)]}, rate, t)", shape, "one number", (), (1,))
+    elif isinstance(element, PointForce):
+        count = 2 if planar else 3
+        _expect(label, "the force", _load_shape(label, element.value, t), f"a vector of {count} components", (count,))
+    elif isinstance(element, Torque):
+        expected = ("one number (about z)", (), (1,)) if planar else ("a vector of 3 components", (3,))
+        _expect(label, "the torque", _load_shape(label, element.value, t), *expected)
+    elif isinstance(element, ForceFunction):
+        _check_force_function(element, t)
+
+
+_COORDINATE = {SpringDamper: "length", TorsionSpringDamper: "angle"}
+
+
+def _check_force_function(element: ForceFunction, t: Any) -> None:
+    label, frame = element.label, ground_frame()
+    state = () if element.state is None else (element.state,)
+    arguments = (frame, frame, t, *state)
+    result = _trace(label, element.function, *arguments)
+    if not (isinstance(result, tuple | list) and len(result) == 2):
+        raise ValueError(f"{label}: its function must return the pair (force, torque).")
+    for i, what in enumerate(("force", "torque")):
+        shape = _shape(label, lambda *args, i=i: element.function(*args)[i], *arguments)
+        _expect(label, f"the {what}", shape, "a vector of 3 components (in a planar model too)", (3,))
+    if element.rate is not None:
+        shape, count = _shape(label, element.rate, *arguments), element.state.shape[0]
+        allowed = ((1,), ()) if count == 1 else ((count,),)
+        _expect(label, "rate(a, b, t, x)", shape, f"a vector of {count} components, as many as its state", *allowed)
+
+
+def _load_shape(label: str, value: Any, t: Any) -> tuple[int, ...]:
+    return _shape(label, value, t) if callable(value) else np.shape(value)
+
+
+def _expect(label: str, what: str, shape: tuple[int, ...], wanted: str, *allowed: tuple[int, ...]) -> None:
+    if shape not in allowed:
+        raise ValueError(f"{label}: {what} must be {wanted}, got an array of shape {shape}.")
+
+
+def _shape(label: str, function: Callable[..., Any], *arguments: Any) -> tuple[int, ...]:
+    return _trace(label, lambda *args: jnp.asarray(function(*args)), *arguments).shape
+
+
+def _trace(label: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return jax.eval_shape(lambda: function(*arguments))
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        raise ValueError(f"{label}: its function cannot be compiled; write it with jax.numpy instead of numpy, math or if.") from error

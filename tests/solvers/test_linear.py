@@ -1,0 +1,38 @@
+"""Factorised solves, small and large, alone and in batches."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxmbd.solvers import linear
+
+RANDOM = np.random.default_rng(1)
+
+
+@pytest.mark.parametrize("n", [1, 5, linear.SIDE_BY_SIDE, linear.SIDE_BY_SIDE + 1, linear.SMALL, linear.SMALL + 1])
+def test_solves_alone_and_in_batches(n):
+    matrices, rights = RANDOM.normal(size=(7, n, n)), RANDOM.normal(size=(7, n))
+    expected = np.linalg.solve(matrices, rights[..., None])[..., 0]
+
+    def solve(matrix, right):
+        return linear.solve(linear.factorize(matrix), right)
+
+    # An inverse loses about one digit for every digit of the condition number, a few hundred here.
+    np.testing.assert_allclose(jax.vmap(solve)(matrices, rights), expected, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(solve(jnp.asarray(matrices[0]), jnp.asarray(rights[0])), expected[0], rtol=1e-9, atol=1e-10)
+
+
+def test_rows_are_pivoted():
+    """The first pivot of a saddle-point matrix without mass is zero."""
+    matrix = jnp.array([[0.0, 0.0, 1.0], [0.0, 2.0, 1.0], [1.0, 1.0, 0.0]])
+    inverses = jax.vmap(lambda a: linear.factorize(a).matrix)(jnp.stack([matrix, 2 * matrix]))
+    np.testing.assert_allclose(inverses[0] @ matrix, np.eye(3), atol=1e-14)
+    np.testing.assert_allclose(inverses[1] @ matrix, 0.5 * np.eye(3), atol=1e-14)
+
+
+def test_a_singular_lane_harms_nobody():
+    matrices = jnp.stack([jnp.zeros((3, 3)), jnp.eye(3)])
+    inverses = jax.vmap(lambda a: linear.factorize(a).matrix)(matrices)
+    assert not np.all(np.isfinite(inverses[0]))
+    np.testing.assert_allclose(inverses[1], np.eye(3))
