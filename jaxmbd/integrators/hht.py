@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..control import AbstractController, LocalError
-from ..solvers import linear
+from ..solvers import coloring, linear
 from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
 from ..system.equations import (
     AbstractSystem,
@@ -149,7 +149,8 @@ class Equations(eqx.Module):
 
     def jacobian(self, z: Array) -> Array:
         (n, m), kept = self.sizes, self.old.memory.kept_rows
-        moving = jax.jacfwd(lambda da: self.residual(jnp.concatenate([da, z[n:]])))(z[:n])
+        pattern = self.system.coupling()
+        moving = coloring.jacobian(lambda da: self.residual(jnp.concatenate([da, z[n:]])), z[:n], pattern)
         held = moving[n : n + m]  # kept * Phi_q, because the rows are divided by beta h^2: its transpose is the next column
         pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
         columns = [moving, pulling]
@@ -203,12 +204,15 @@ class AbstractNewmark(AbstractIntegrator):
         self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
     ) -> tuple[State, Any, StepInfo]:
         equations = Equations.of_step(system, self.coefficients(), state, h)
-        unknowns = sum(equations.sizes) + state.x.shape[0]
         if known is not None:
-            found = equations.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate)
-            z, _ = implicit_root(equations.residual, unknowns, lambda: (found, jnp.zeros(0)))
+            # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
+            # implicit function.
+            there = jax.lax.stop_gradient(equations)
+            found = jax.lax.stop_gradient(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
+            z = found - jnp.linalg.solve(there.jacobian(found), equations.residual(found))
             return equations.new_state(z), scratch, _nothing_searched()
         assert scratch is not None
+        unknowns = sum(equations.sizes) + state.x.shape[0]
         z, (recycled, newton) = implicit_root(equations.residual, unknowns, lambda: self._search(system, equations, scratch))
         new = equations.new_state(z)
         frozen = jax.lax.stop_gradient

@@ -68,7 +68,7 @@ def _check_force_function(element: ForceFunction, t: Any) -> None:
         shape = _shape(label, lambda *args, i=i: element.function(*args)[i], *arguments)
         _expect(label, f"the {what}", shape, "a vector of 3 components (in a planar model too)", (3,))
     if element.rate is not None:
-        shape, count = _shape(label, element.rate, *arguments), element.state.shape[0]
+        shape, count = _shape(label, element.rate, *arguments), state[0].shape[0]
         allowed = ((1,), ()) if count == 1 else ((count,),)
         _expect(label, "rate(a, b, t, x)", shape, f"a vector of {count} components, as many as its state", *allowed)
 
@@ -88,6 +88,6 @@ def _shape(label: str, function: Callable[..., Any], *arguments: Any) -> tuple[i
 
 def _trace(label: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
-        return jax.eval_shape(lambda: function(*arguments))
+        return jax.eval_shape(function, *arguments)
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
         raise ValueError(f"{label}: its function cannot be compiled; write it with jax.numpy instead of numpy, math or if.") from error

@@ -6,6 +6,7 @@ M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x)        q' = v        Phi(q, t) = 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .state import Memory
@@ -66,6 +67,10 @@ class AbstractSystem(eqx.Module):
     def essential_rows(self) -> tuple[bool, ...]:
         """Which constraint rows are never dropped as redundant."""
         return (False,) * count_rows(self)
+
+    def coupling(self) -> np.ndarray | None:
+        """Which equations (of motion, constraint rows, differential states) may depend on which coordinates; None: all on all."""
+        return None
 
     def may_be_redundant(self) -> bool:
         """Whether rows of Phi may depend on each other, so that integrators must look for a subset that does not."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .system import System
 
 _TRANSPARENT = ("function", "penalty", "actuator", "rate", "value")
-"""Fields that a name may leave out: "drive.amplitude" is "drive.function.amplitude"."""
+"""Fields of an element that a name may leave out: "drive.amplitude" is "drive.function.amplitude"."""
 
 
 class _Place(NamedTuple):
@@ -67,9 +67,8 @@ def _catalogue(system: "System") -> dict[str, _Place]:
                 for path, spec in leaves:
                     place = _Place((field, g, part, *path), i, f"{kind} {owner!r}", spec)
                     found[".".join((owner, *path))] = place
-                    short = tuple(step for step in path if step not in _TRANSPARENT)
-                    if short:
-                        found.setdefault(".".join((owner, *short)), place)
+                    if len(path) > 1 and path[0] in _TRANSPARENT:
+                        found.setdefault(".".join((owner, *path[1:])), place)
     for g, gravity in enumerate(system.gravity):
         for path, spec in _leaves(gravity):
             found[".".join((gravity.name, *path))] = _Place(("gravity", g, *path), None, f"force {gravity.name!r}", spec)

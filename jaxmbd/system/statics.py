@@ -177,7 +177,7 @@ class _Problem(eqx.Module):
         if not self.held:
             return joints
         essential = jnp.concatenate([joints, jnp.zeros(len(self.held))])
-        return choose_rows(self.jacobian(q), essential, kept)
+        return jnp.concatenate([joints, choose_rows(self.jacobian(q), essential, kept)[m:]])
 
     def force(self, q: Array, x: Array) -> Array:
         return total_force(self.system, q, jnp.zeros_like(q), self.t, x)

@@ -145,6 +145,32 @@ class System(AbstractSystem):
         own = len(self._normalisations())
         return (False,) * (len(self.row_lengths()) - own) + (True,) * own
 
+    def coupling(self):
+        """Bodies are coupled by the elements between them: the pattern follows from who touches whom."""
+        slices = [where for _, _, where in self.body_slices().values()] + [slice(0, 0)]  # the ground has no coordinates
+        n, rows = len(self.coordinate_lengths()), len(self.row_lengths())
+        motion, held, states = np.zeros((n, n), bool), np.zeros((rows, n), bool), []
+        for where in slices:
+            motion[where, where] = True
+        for group in (*self.joint_groups, *self.force_groups):
+            for bodies in group.bodies:
+                for i in bodies:
+                    for j in bodies:
+                        motion[slices[i], slices[j]] = True
+        for group_number, place, where in self.row_slices().values():
+            for i in self.joint_groups[group_number].bodies[place]:
+                held[where, slices[i]] = True
+        own = rows - len(self._normalisations())
+        for row, name in enumerate(self._normalisations()):
+            held[own + row, self.body_slices()[name][2]] = True
+        for group in self.force_groups:
+            for bodies in group.bodies:
+                depends = np.zeros((_states(group), n), bool)
+                for i in bodies:
+                    depends[:, slices[i]] = True
+                states.append(depends)
+        return np.concatenate([motion, held, *states])
+
     def may_be_redundant(self):
         return self.redundant
 

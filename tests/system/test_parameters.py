@@ -1,0 +1,179 @@
+"""Parameters by name: every one can be read and set, under every transformation, and reaches forces and geometry."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+from .numpy_mechanics import unit
+
+
+class Ramp(eqx.Module):
+    """A function of time with parameters."""
+
+    rate: jax.Array
+    offset: float
+
+    def __call__(self, t):
+        return self.rate * t + self.offset
+
+
+class Lag(eqx.Module):
+    time: jax.Array
+
+    def __call__(self, a, b, t, x):
+        return -x / self.time
+
+
+class Pull(eqx.Module):
+    ramp: Ramp
+    gain: jax.Array
+
+    def __call__(self, a, b, t, x):
+        return self.gain * self.ramp(t) * (b.position - a.position) + x, jnp.zeros(3)
+
+
+X, Y, Z = np.eye(3)
+P = np.array([0.3, 0.2, 0.1])
+
+
+@pytest.fixture(scope="module")
+def system() -> mbd.System:
+    """One of everything."""
+    turned = unit([0.8, 0.3, -0.4, 0.3])
+    bodies = [mbd.RigidBody(f"body {i}", 1.0 + i, (0.2, 0.3, 0.4), i * X + 0.1 * Y, turned) for i in range(4)]
+    bodies.append(mbd.PointMass("bob", 0.5, (0.0, 1.0, 1.0)))
+    a, b, c, d, bob = bodies
+    joints = [
+        mbd.Revolute("hinge", mbd.ground, a, P, Z),
+        mbd.Universal("cross", a, b, P + X, X, Y),
+        mbd.Revolute("soft", mbd.ground, c, P, X, penalty=mbd.Penalty(1e5, 10.0)),
+        mbd.Screw("thread", mbd.ground, d, P, Y, 0.1),
+        mbd.Gear("gear", a, b, Z, Z, 2.0),
+        mbd.Distance("rod", c, bob, P, bob.position),
+        mbd.Motion("drive", mbd.ground, d, axis=Y, function=Ramp(jnp.array(0.0), 0.0)),
+    ]
+    law = mbd.ForceFunction("law", a, c, Pull(Ramp(jnp.array(1.0), 2.0), jnp.array(3.0)), state=(0, 0, 0), rate=Lag(jnp.array(0.5)))
+    forces = [
+        mbd.Gravity((0.0, 0.0, -9.81)),
+        mbd.SpringDamper("spring", a, d, P, P + Y, 50.0, 1.0, 0.4),
+        mbd.SpringDamper("other spring", mbd.ground, bob, P, bob.position, 20.0, 2.0, 0.1),
+        mbd.TorsionSpringDamper("spiral", mbd.ground, a, Z, 5.0, 0.1, 0.2),
+        mbd.Bushing("mount", mbd.ground, c, P, np.arange(1.0, 7.0)),
+        mbd.PointForce("push", b, P, (1.0, 2.0, 3.0)),
+        mbd.Torque("twist", b, (0.1, 0.2, 0.3), axes="body"),
+        law,
+    ]
+    return mbd.Model(bodies, joints, forces).build()
+
+
+NAMES = {
+    *("body 2.mass", "body 2.inertia", "body 2.position", "body 2.orientation", "body 2.velocity", "body 2.angular_velocity"),
+    *("bob.mass", "bob.position", "bob.velocity", "hinge.point", "hinge.axis", "cross.axis1", "cross.axis2", "thread.pitch"),
+    *("soft.penalty.stiffness", "soft.stiffness", "soft.rotational_damping", "gear.ratio", "gear.axis_a", "rod.point1"),
+    *("drive.function.rate", "drive.offset", "spring.stiffness", "spring.free_length", "spring.point1", "spiral.free_angle"),
+    *("mount.stiffness", "push.value", "twist.value", "law.gain", "law.state", "law.time", "law.rate.time"),
+    *("law.function.ramp.offset", "law.ramp.rate", "gravity.acceleration"),
+}
+
+
+def test_every_number_has_a_name(system):
+    assert set(system.parameter_names()) >= NAMES
+
+
+def other(value: np.ndarray) -> np.ndarray:
+    """Another acceptable value of any parameter: inertias, axes, lengths and stiffnesses stay what they must be."""
+    return 1.5 * value
+
+
+def test_every_parameter_comes_back_as_it_was_set_and_no_other_changes(system):
+    names = system.parameter_names()
+    before = {name: np.asarray(system.get(name)) for name in names}
+    changed = system.set({name: other(value) for name, value in before.items() if "penalty" not in name})
+    for name, value in before.items():
+        np.testing.assert_allclose(changed.get(name), other(value), err_msg=name)
+    one = system.set({"spring.stiffness": 7.0})
+    for name, value in before.items():
+        np.testing.assert_array_equal(one.get(name), 7.0 if name == "spring.stiffness" else value, err_msg=name)
+    assert jax.tree.structure(one) == jax.tree.structure(system)
+
+
+def test_short_and_long_names_are_the_same_parameter(system):
+    changed = system.set({"drive.rate": 3.0, "soft.penalty.damping": 4.0})
+    assert float(changed.get("drive.function.rate")) == 3.0
+    assert float(changed.get("soft.damping")) == 4.0
+
+
+def test_three_numbers_set_an_inertia(system):
+    np.testing.assert_allclose(system.set({"body 1.inertia": (1.0, 2.0, 2.5)}).get("body 1.inertia"), np.diag([1, 2, 2.5]))
+
+
+def values_of(system) -> dict[str, jax.Array]:
+    names = ("spring.stiffness", "body 0.mass", "hinge.point", "spring.free_length", "spring.point1", "body 3.position")
+    return {name: jnp.asarray(system.get(name)) for name in (*names, "gravity.acceleration", "law.gain", "soft.stiffness")}
+
+
+def measure(system, values) -> jax.Array:
+    """A number that depends on all of them: forces and constraint rows away from the start."""
+    changed = system.set(values)
+    q, v = system.q0 + jnp.sin(jnp.arange(system.q0.size)) / 20, jnp.cos(jnp.arange(system.q0.size))
+    t = jnp.asarray(0.3)
+    load = changed.force(q, v, t, changed.x0 + 0.1) + changed.stiff_force(q, v, t, changed.x0 + 0.1)
+    rows = changed.constraint(q, t)
+    return load @ jnp.cos(jnp.arange(load.size)) + 100.0 * rows @ jnp.sin(jnp.arange(rows.size))
+
+
+@pytest.fixture(scope="module")
+def measured(system):
+    return eqx.filter_jit(measure)
+
+
+def test_gradients_by_name_equal_central_differences(system, measured):
+    """The measure is smooth and of size 1e3: differences of 1e-5 leave 1e-7 of rounding and 1e-8 of curvature."""
+    values = values_of(system)
+    gradient = eqx.filter_jit(jax.grad(measure, argnums=1))(system, values)
+    for name, value in values.items():
+        if name == "soft.stiffness":
+            continue
+        for index in np.ndindex(value.shape):
+            step = 1e-5 * (1.0 + abs(float(value[index])))
+            ahead, behind = (float(measured(system, values | {name: value.at[index].add(shift)})) for shift in (step, -step))
+            np.testing.assert_allclose(
+                gradient[name][index], (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-4, err_msg=f"{name} {index}"
+            )
+        assert np.any(np.abs(np.asarray(gradient[name])) > 1e-3), name
+
+
+def test_a_batch_of_settings_is_many_single_ones(system, measured):
+    masses = jnp.linspace(1.0, 3.0, 5)
+    together = jax.jit(jax.vmap(lambda mass: measure(system, values_of(system) | {"body 0.mass": mass})))(masses)
+    single = [float(measured(system, values_of(system) | {"body 0.mass": mass})) for mass in masses]
+    np.testing.assert_allclose(together, single, rtol=1e-12)
+    assert np.ptp(single) > 0.1
+
+
+def test_a_new_value_moves_the_geometry(system):
+    """Points are given in the ground frame at the initial configuration; the body's own coordinates follow from both."""
+
+    @eqx.filter_jit
+    def hinge_in_body(changed):
+        prepared = changed.prepare()
+        where = changed.row_slices()["hinge"]
+        local = prepared.geometry.joints[where[0]]
+        return local.point_b[where[1]], changed.frames(changed.q0, changed.v0)
+
+    place = system.body_names.index("body 0")
+    for change in ({"hinge.point": (0.5, 0.6, 0.7)}, {"body 0.position": (1.0, 2.0, 3.0)}):
+        changed = system.set(change)
+        local, frames = hinge_in_body(changed)
+        carried = frames.position[place] + frames.rotation[place] @ local
+        np.testing.assert_allclose(carried, changed.get("hinge.point"), atol=1e-14)
+
+
+def test_a_prepared_system_forgets_its_geometry_when_a_value_is_set(system, measured):
+    prepared = eqx.filter_jit(lambda s: s.prepare())(system)
+    values = values_of(system) | {"hinge.point": jnp.array([0.5, 0.6, 0.7])}
+    np.testing.assert_allclose(measured(prepared, values), measured(system, values), rtol=1e-13)
