@@ -26,9 +26,9 @@ def choose_rows(jacobian: Float[Array, "rows q"], essential: Float[Array, "rows"
     def choose(_, carry):
         rows, chosen = carry
         left = jnp.sum(rows**2, axis=1) * (1.0 - chosen)
-        score = left * jnp.where(kept > 0, _LOYALTY, 1.0) + jnp.where((essential > 0) & (chosen == 0), 1e3, 0.0)
-        i = jnp.argmax(score)
-        take = left[i] > RANK_TOLERANCE**2
+        useful = left > RANK_TOLERANCE**2
+        i = jnp.argmax(left * jnp.where(kept > 0, _LOYALTY, 1.0) + jnp.where(useful & (essential > 0), 1e3, 0.0))
+        take = useful[i]
         direction = jnp.where(take, rows[i] / jnp.sqrt(jnp.where(take, left[i], 1.0)), 0.0)
         rows = rows - jnp.outer(rows @ direction, direction)
         return rows, chosen.at[i].max(jnp.where(take, 1.0, 0.0))
