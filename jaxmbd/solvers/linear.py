@@ -11,7 +11,7 @@ SMALL = 24
 with LU factors needs take longer than the arithmetic. Newton corrects what an inverse loses in accuracy."""
 
 
-SIDE_BY_SIDE = 8
+SIDE_BY_SIDE = 12
 """Up to this size a batch of matrices is eliminated side by side; beyond, LAPACK wins although it works one by one (64 lanes, CPU)."""
 
 

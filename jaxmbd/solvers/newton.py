@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
+import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -82,7 +83,15 @@ def modified_newton(
         failed = ~converged & ((diverging & hopeless) | (it.info.iterations >= MAX_ITERATIONS))
         go_on = ~(converged | failed | restart)
 
-        factors = jax.lax.cond(renew & go_on, lambda: linear.factorize(jacobian(it.z)), lambda: it.recycled.factors)
+        # A condition that is the same for all lanes of a batch stays a condition under vmap: no lane asks, no Jacobian.
+        renewing = renew & go_on
+        factors = jax.lax.cond(
+            eqxi.unvmap_any(renewing),
+            lambda: jax.tree.map(
+                lambda new, old: jnp.where(renewing, new, old), linear.factorize(jacobian(it.z)), it.recycled.factors
+            ),
+            lambda: it.recycled.factors,
+        )
         correction = jnp.where(go_on, -linear.solve(factors, r), 0.0)
         now = size(correction)
         k = jnp.where(renew, 0, it.k) + 1
@@ -91,13 +100,13 @@ def modified_newton(
             z=jnp.where(restart, start, it.z + correction),
             size=jnp.where(restart, 0.0, jnp.where(go_on, now, it.size)),
             k=jnp.where(restart, 0, jnp.where(go_on, k, it.k)),
-            recycled=Recycled(factors, it.recycled.usable | (renew & go_on)),
-            fresh=it.fresh | (renew & go_on),
+            recycled=Recycled(factors, it.recycled.usable | renewing),
+            fresh=it.fresh | renewing,
             renew=restart,
             info=NewtonInfo(
                 converged,
                 it.info.iterations + go_on,
-                it.info.jacobians + (renew & go_on),
+                it.info.jacobians + renewing,
                 it.info.evaluations + 1,
                 jnp.where(go_on & (k > 1), now / jnp.maximum(it.size, 1e-300), rate),
                 jnp.where(converged, it.info.worst, jnp.argmax(blamed).astype(jnp.int32)),

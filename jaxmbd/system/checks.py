@@ -48,8 +48,11 @@ def check_functions(element: AbstractElement, planar: bool) -> None:
         count = 2 if planar else 3
         _expect(label, "the force", _load_shape(label, element.value, t), f"a vector of {count} components", (count,))
     elif isinstance(element, Torque):
-        expected = ("one number (about z)", (), (1,)) if planar else ("a vector of 3 components", (3,))
-        _expect(label, "the torque", _load_shape(label, element.value, t), *expected)
+        shape = _load_shape(label, element.value, t)
+        if planar:
+            _expect(label, "the torque", shape, "one number (about z)", (), (1,))
+        else:
+            _expect(label, "the torque", shape, "a vector of 3 components", (3,))
     elif isinstance(element, ForceFunction):
         _check_force_function(element, t)
 
@@ -59,16 +62,15 @@ _COORDINATE = {SpringDamper: "length", TorsionSpringDamper: "angle"}
 
 def _check_force_function(element: ForceFunction, t: Any) -> None:
     label, frame = element.label, ground_frame()
-    state = () if element.state is None else (element.state,)
-    arguments = (frame, frame, t, *state)
+    arguments = (frame, frame, t) if element.state is None else (frame, frame, t, element.state)
     result = _trace(label, element.function, *arguments)
     if not (isinstance(result, tuple | list) and len(result) == 2):
         raise ValueError(f"{label}: its function must return the pair (force, torque).")
     for i, what in enumerate(("force", "torque")):
         shape = _shape(label, lambda *args, i=i: element.function(*args)[i], *arguments)
         _expect(label, f"the {what}", shape, "a vector of 3 components (in a planar model too)", (3,))
-    if element.rate is not None:
-        shape, count = _shape(label, element.rate, *arguments), state[0].shape[0]
+    if element.rate is not None and element.state is not None:
+        shape, count = _shape(label, element.rate, *arguments), element.state.shape[0]
         allowed = ((1,), ()) if count == 1 else ((count,),)
         _expect(label, "rate(a, b, t, x)", shape, f"a vector of {count} components, as many as its state", *allowed)
 

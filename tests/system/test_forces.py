@@ -267,13 +267,13 @@ def coincident() -> SimpleNamespace:
         q, v, t = system.q0, jnp.ones_like(system.q0), jnp.ones(())
 
         def energy_by(values):
-            return system.set(dict(zip(values, values.values(), strict=True))).potential_energy(q, t)
+            return system.set(values).potential_energy(q, t)
 
         def force_by(values):
             return system.set(values).force(q, v, t)
 
-        values = {f"{f.name}.{field}": getattr(f, field) for f in forces for field in ("stiffness", "point1", "free_length")}
-        values = {name: jnp.asarray(value) for name, value in values.items()}
+        names = [f"free length.{field}" for field in ("stiffness", "point1", "free_length")]
+        values = {name: system.get(name) for name in names}
         return (
             system.force(q, v, t),
             jax.jacfwd(system.force)(q, v, t),

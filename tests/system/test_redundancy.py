@@ -1,10 +1,12 @@
 """Closed spatial loops whose joints say some things twice, joints that contradict each other, and rows that must stay."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.system.initial import initial_state
 from jaxmbd.system.redundancy import choose_rows
 
 from .numpy_mechanics import moving, unit
@@ -231,8 +233,9 @@ def test_a_rod_of_another_length_is_assembled():
         mbd.Revolute("hinge", mbd.ground, body, (0.0, 0.0)),
         mbd.Distance("rod", mbd.ground, body, (0.0, 3.0), (2.0, 0.0), length=3.0),
     ]
-    solution = mbd.simulate(mbd.Model([body], joints), t1=0.01)
-    end = 2 * np.asarray(solution.position("body"))[0]
+    state, _, assembled = eqx.filter_jit(initial_state)(mbd.Model([body], joints).build().prepare(), jnp.zeros(()))
+    end = 2 * np.asarray(state.q)[:2]
+    assert assembled
     np.testing.assert_allclose([np.linalg.norm(end), np.linalg.norm(end - (0.0, 3.0))], [2.0, 3.0], atol=VIOLATION)
 
 
