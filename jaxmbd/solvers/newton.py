@@ -87,9 +87,7 @@ def modified_newton(
         renewing = renew & go_on
         factors = jax.lax.cond(
             eqxi.unvmap_any(renewing),
-            lambda: jax.tree.map(
-                lambda new, old: jnp.where(renewing, new, old), linear.factorize(jacobian(it.z)), it.recycled.factors
-            ),
+            lambda: jax.tree.map(lambda new, old: jnp.where(renewing, new, old), linear.factorize(jacobian(it.z)), it.recycled.factors),
             lambda: it.recycled.factors,
         )
         correction = jnp.where(go_on, -linear.solve(factors, r), 0.0)

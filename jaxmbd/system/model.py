@@ -194,9 +194,11 @@ def _stack(items: Sequence[Any]) -> Any:
     def join(*leaves):
         if not _is_number(leaves[0]):
             return leaves[0]
+        # Whole numbers in a user's Module (an index, a power) stay what they are.
+        kind = float if jnp.issubdtype(jnp.result_type(leaves[0]), jnp.floating) else None
         if is_traced(leaves):
-            return jnp.stack([jnp.asarray(leaf, float) for leaf in leaves])
-        return jax.device_put(np.stack([np.asarray(leaf, float) for leaf in leaves]))
+            return jnp.stack([jnp.asarray(leaf, kind) for leaf in leaves])
+        return jax.device_put(np.stack([np.asarray(leaf, kind) for leaf in leaves]))
 
     return jax.tree.map(join, *(_anonymous(item) for item in items))
 

@@ -306,10 +306,13 @@ class Repulsion(eqx.Module):
 
     gain: jax.Array
     reach: float
+    along: jax.Array
+    """a whole number: the direction that it acts in, no parameter"""
 
     def __call__(self, a, b, t):
         TRACES.append("repulsion")
-        return self.gain * (b.position - a.position) * self.reach, jnp.zeros(3)
+        away = (b.position - a.position) * jnp.eye(3)[self.along]
+        return self.gain * away * self.reach, jnp.zeros(3)
 
 
 def lagging(a, b, t, x):
@@ -332,7 +335,7 @@ def planar() -> SimpleNamespace:
     stiffness, damping = np.diag([1e3, 2e3, 0, 0, 0, 80.0]), np.diag([60.0, 90.0, 0, 0, 0, 5.0])
     forces = [
         mbd.ForceFunction("filter", mbd.ground, bodies[0], lagging, state=0.5, rate=lag),
-        mbd.ForceFunction("repulsion", mbd.ground, bodies[1], Repulsion(jnp.array(4.0), 1.0)),
+        mbd.ForceFunction("repulsion", mbd.ground, bodies[1], Repulsion(jnp.array(4.0), 1.0, jnp.array(0))),
         mbd.Torque("spin up", bodies[2], lambda t: 3.0 * t),
         mbd.PointForce("jet", bodies[3], (1.0, 1.0), (1.5, 0.0), axes="body"),
         mbd.Bushing("mount", mbd.ground, bodies[4], (2.0, 0.0), stiffness, damping),
@@ -362,6 +365,7 @@ def test_a_force_may_own_a_differential_state(planar):
 def test_a_users_module_has_named_parameters_and_a_new_value_does_not_recompile(planar):
     assert float(planar.system.get("repulsion.gain")) == 4.0
     assert float(planar.system.get("repulsion.reach")) == 1.0
+    assert "repulsion.along" not in planar.system.parameter_names()
     assert planar.new_traces == 0
     for solution, rate in ((planar.first, 2.0), (planar.second, np.sqrt(4.5))):
         expected = 0.1 * np.cosh(rate * np.asarray(solution.ts))

@@ -1,9 +1,12 @@
 """Every joint kind side by side: what it leaves, what it stops, what it carries, and that its rows are independent."""
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import jaxmbd as mbd
 from jaxmbd.system.equations import constraint_jacobian
 
 from .joint_models import (
@@ -360,6 +363,26 @@ def test_planar_reactions_are_what_newton_and_euler_need(planar):
             got = got + at(body, point, *planar.reactions[joint])
         np.testing.assert_allclose(got.force[:, :2], planar.needed[name].force[:, :2], atol=BALANCE, err_msg=name)
         np.testing.assert_allclose(got.torque[:, 2], planar.needed[name].torque[:, 2], atol=BALANCE, err_msg=name)
+
+
+def test_point_joints_and_right_angles_keep_their_meaning_in_the_plane():
+    """Rows at some other configuration than the first, against plain geometry."""
+    point, axis, across = np.array([0.4, -0.3]), unit([1.0, 0.5]), unit([-0.5, 1.0])
+    kinds = {"ball": mbd.Spherical, "line": mbd.Inline, "plane": mbd.Inplane}
+    bodies = [mbd.PlanarBody(f"{name} body", 1.0, 1.0, (0.1, 0.2), 0.3) for name in (*kinds, "square")]
+    joints = [mbd.Spherical("ball", mbd.ground, bodies[0], point)]
+    joints += [kinds[name](name, mbd.ground, f"{name} body", point, axis) for name in ("line", "plane")]
+    joints += [mbd.Perpendicular("square", mbd.ground, bodies[3], axis, across)]
+    system = mbd.Model(bodies, joints, [mbd.Gravity((0.0, -9.81))]).build()
+    moved = np.array([0.5, -0.1, 0.9])
+    rows = np.asarray(eqx.filter_jit(lambda s, q: s.constraint(q, jnp.zeros(())))(system, jnp.tile(moved, 4)))
+    turn = lambda angle: np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])  # noqa: E731
+    offset = moved[:2] + turn(0.6) @ (point - (0.1, 0.2)) - point
+    found = {name: rows[where] for name, (_, _, where) in system.row_slices().items()}
+    np.testing.assert_allclose(found["ball"], offset, atol=1e-14)
+    np.testing.assert_allclose(np.abs(found["line"]), np.abs([across @ offset]), atol=1e-14)
+    np.testing.assert_allclose(found["plane"], [axis @ offset], atol=1e-14)
+    np.testing.assert_allclose(found["square"], [axis @ turn(0.6) @ across], atol=1e-14)
 
 
 def test_a_planar_model_and_its_spatial_twin_move_alike(planar, spatial):
