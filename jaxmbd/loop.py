@@ -106,7 +106,7 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
     def advance(carry):
         state, now, record = carry
         left = limits.t1 - state.t
-        h = jnp.minimum(now.h, limits.max_step)
+        h = jnp.clip(now.h, limits.min_step, limits.max_step)
         last = h >= left * (1.0 - 1e-12)
         h = jax.lax.stop_gradient(jnp.where(last, left, h))
         new, accept, after = _attempt(system, integrator, controller, state, now, h, last, limits.t1)
@@ -114,7 +114,7 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         row = now.count + 1
         states = jax.tree.map(lambda leaf, buffer: buffer.at[row].set(leaf), new, record.states)
         record = Record(states, record.steps.at[now.count].set(h))
-        stuck = ~accept & (after.h < limits.min_step)
+        stuck = ~accept & (h <= limits.min_step)
         result = RESULTS.where(stuck, RESULTS.step_too_small, after.result)
         after = eqx.tree_at(lambda s: s.result, after, result)
         return _choose(accept, new, state), after, record

@@ -13,7 +13,7 @@ class RESULTS(eqx.Enumeration):
         "error in the model)."
     )
     newton_failed = "Newton's method did not converge at a prescribed step size: use smaller or adaptive steps."
-    not_finite = "the state became infinite or NaN."
+    not_finite_at_start = "a force or a rate of a differential state is not finite at the initial state."
     inconsistent_start = (
         "the constraints cannot be satisfied near the initial configuration: joints contradict each other, or the start is too far off."
     )

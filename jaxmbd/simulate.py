@@ -17,11 +17,12 @@ from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
 from .results import RESULTS
 from .solution import SimulationError, Solution
-from .system.equations import AbstractSystem, initial_states
+from .system.equations import AbstractSystem, check_shapes, initial_states
 from .system.initial import Violation, first_memory, start
 from .system.model import Model
 from .system.parameters import is_traced
-from .system.state import State
+from .system.state import Memory, State
+from .system.system import System
 
 _SEGMENT = 1024
 """Accepted steps in one compiled call outside jit: memory is bounded, and there is a moment to report progress."""
@@ -64,11 +65,15 @@ def simulate(
     - `progress`: shows a progress bar (outside jit).
     - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended.
     """
+    system = model.build() if isinstance(model, Model) else model
+    _expect_type("model", system, AbstractSystem, "an mbd.Model or an mbd.AbstractSystem")
+    _expect_type("integrator", integrator, AbstractIntegrator | None, "an integrator such as mbd.HHT()")
+    _expect_type("controller", controller, AbstractController | None, "a controller such as mbd.LocalError()")
+    _expect_type("initial", initial, State | None, "a state such as solution.final")
     options = _read_options(locals())
     method: AbstractIntegrator = HHT() if integrator is None else integrator
-    system = model.build() if isinstance(model, Model) else model
-    if not isinstance(system, AbstractSystem):
-        raise ValueError(f"model must be an mbd.Model or an mbd.AbstractSystem, got {type(model).__name__}.")
+    if not isinstance(system, System):
+        check_shapes(system)
     method.check(system)
     steps = options.pop("steps")
     if steps is not None:
@@ -77,16 +82,45 @@ def simulate(
         system,
         method,
         method.default_controller() if controller is None else controller,
-        initial,
+        _beginning(system) if initial is None else _fitting(system, initial),
         steps=steps,
         **options,
     )
     traced = is_traced(job)
     if traced:
-        count = max_steps or (_TRACED_STEPS if steps is None else steps.shape[0])
+        count = int(max_steps or (_TRACED_STEPS if steps is None else steps.shape[0]))
         solution = _run_whole(job, capacity=count, adjoint=adjoint)
         return solution.raise_if_failed() if throw else solution
-    return _run_in_segments(job, max_steps or _MAX_STEPS, progress, throw)
+    return _run_in_segments(job, int(max_steps or _MAX_STEPS), progress, throw)
+
+
+class _Beginning(eqx.Module):
+    """What a run starts from, before it is made consistent. One structure, whatever it came from: another would compile again."""
+
+    q: Array
+    v: Array
+    x: Array
+    memory: Memory
+
+
+@eqx.filter_jit
+def _beginning(system: AbstractSystem) -> _Beginning:
+    """The system's own."""
+    q, v = (jnp.asarray(part, dtype=float) for part in (system.q0, system.v0))
+    return _Beginning(q, v, initial_states(system), first_memory(system.prepare()))
+
+
+def _fitting(system: AbstractSystem, state: State) -> _Beginning:
+    """A given state, if it has the system's size."""
+    expected = eqx.filter_eval_shape(_beginning, system)
+    given = _Beginning(state.q, state.v, state.x, state.memory)
+    for field in ("q", "v", "x"):
+        if getattr(given, field).shape != getattr(expected, field).shape:
+            raise ValueError(
+                f"initial does not belong to this system: its {field} has shape {getattr(given, field).shape}, "
+                f"expected {getattr(expected, field).shape}."
+            )
+    return given
 
 
 class _Job(eqx.Module):
@@ -95,7 +129,7 @@ class _Job(eqx.Module):
     system: AbstractSystem
     integrator: AbstractIntegrator
     controller: AbstractController
-    initial: State | None
+    beginning: _Beginning
     t0: Array
     t1: Array
     first_step: Array
@@ -111,8 +145,9 @@ def _read_options(given: dict[str, Any]) -> dict[str, Any]:
     initial, step, saveat = given["initial"], given["step"], given["saveat"]
     if given["adjoint"] not in ("reverse", "forward"):
         raise ValueError(f"adjoint must be 'reverse' or 'forward', got {given['adjoint']!r}.")
-    if given["max_steps"] is not None and given["max_steps"] < 1:
-        raise ValueError(f"max_steps must be at least 1, got {given['max_steps']}.")
+    max_steps = given["max_steps"]
+    if max_steps is not None and not (max_steps == int(max_steps) and max_steps >= 1):
+        raise ValueError(f"max_steps must be a whole number, at least 1, got {max_steps}.")
     t0 = given["t0"]
     t0 = _number("t0", (initial.t if initial is not None else 0.0) if t0 is None else t0)
     t1 = _number("t1", given["t1"])
@@ -129,6 +164,11 @@ def _read_options(given: dict[str, Any]) -> dict[str, Any]:
     options["saveat"] = None if saveat is None else _times(saveat, t0, t1)
     options["steps"] = None if step is None else _steps(step, span, concrete)
     return options
+
+
+def _expect_type(name: str, value: Any, kind: Any, what: str) -> None:
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {what}, got {type(value).__name__}.")
 
 
 def _number(name: str, value: Any, allow_inf: bool = False) -> Any:
@@ -157,9 +197,15 @@ def _steps(step: Any, span: Any, concrete: bool) -> Array:
     if is_traced(step) and np.ndim(step) == 0:
         raise ValueError("a fixed step cannot be traced (its number is a shape): give step=jnp.full(n, h) instead.")
     if np.ndim(step) == 1:
-        if not is_traced(step) and (np.size(step) == 0 or not np.all(np.asarray(step) > 0)):
+        if is_traced(step):
+            return jnp.asarray(step, dtype=float)
+        sizes = np.asarray(step, dtype=float)
+        sizes = sizes[: np.flatnonzero(sizes)[-1] + 1] if np.any(sizes) else sizes[:0]  # zeros follow the steps of a run under jit
+        if sizes.size == 0 or not np.all(sizes > 0):
             raise ValueError("step must contain positive step sizes [s] only.")
-        return jnp.asarray(step, dtype=float)
+        if concrete and abs(sizes.sum() - span) > 1e-6 * max(span, sizes[-1]):
+            raise ValueError(f"the given steps add up to {sizes.sum():.9g} s, but t1 - t0 = {float(span):.9g} s.")
+        return jax.device_put(sizes)
     h = float(_number("step", step))
     if not h > 0:
         raise ValueError(f"step must be positive, got {h} s.")
@@ -175,17 +221,17 @@ def _steps(step: Any, span: Any, concrete: bool) -> Array:
 
 
 def _start(job: _Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, Array]:
-    system = job.system.prepare()
-    if job.initial is None:
-        q, v, x, memory = system.q0, system.v0, initial_states(system), first_memory(system)
-    else:
-        q, v, x, memory = job.initial.q, job.initial.v, job.initial.x, job.initial.memory
-    state, violation, assembled = start(system, job.t0, q, v, x, memory)
+    system, given = job.system.prepare(), job.beginning
+    q, v = system.normalize(given.q, given.v)
+    state, violation, assembled = start(system, job.t0, q, v, given.x, given.memory)
     h = jnp.where(jnp.isnan(job.first_step), job.integrator.first_step(system, state), job.first_step)
     state, stretch = loop.begin(system, job.integrator, job.controller, state, jax.lax.stop_gradient(h))
     worst = jnp.maximum(jnp.max(violation.position, initial=0.0), jnp.max(violation.velocity, initial=0.0))
     consistent = assembled & (worst < _CONSISTENT)
-    result = RESULTS.where(consistent, RESULTS.successful, RESULTS.inconsistent_start)
+    finite = jnp.all(jnp.isfinite(state.acceleration)) & jnp.all(jnp.isfinite(state.state_rate))
+    result = RESULTS.where(finite, RESULTS.successful, RESULTS.not_finite_at_start)
+    result = RESULTS.where(consistent, result, RESULTS.inconsistent_start)
+    consistent = consistent & finite
     stretch = eqx.tree_at(lambda s: s.result, stretch, result)
     return system, state, stretch, violation, consistent
 
@@ -201,14 +247,14 @@ def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps
 @eqx.filter_jit
 def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
     system, state, stretch, _, _ = _start(job)
-    active = None if job.steps is None else jnp.ones(job.steps.shape[0], bool)
+    active = None if job.steps is None else job.steps > 0
     plan = _plan(job, stretch, capacity, capacity, job.steps, active)
     record, after = loop.run(system, job.integrator, state, plan, adjoint)
     # Rows beyond the last step repeat it, so that row -1 is always the end.
     rows = jnp.minimum(jnp.arange(record.states.t.shape[0]), after.count)
     states = jax.tree.map(lambda leaf: leaf[rows], record.states)
     final = jax.tree.map(lambda leaf: leaf[-1], states)
-    over = loop.is_over(final.t, job.t1) if job.steps is None else after.count == job.steps.shape[0]
+    over = loop.is_over(final.t, job.t1) if active is None else after.count == jnp.sum(active)
     full = (after.result == RESULTS.successful) & ~over
     result = RESULTS.where(full, RESULTS.max_steps_reached, after.result)
     if job.saveat is not None:
@@ -251,6 +297,11 @@ def _rows_at(integrator: AbstractIntegrator, record: loop.Record, count: Array, 
 def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> Solution:
     stripped = _strip(job)
     system, state, stretch, violation, consistent = _start_segments(stripped)
+    if is_traced(consistent):
+        raise ValueError(
+            "a function in the model closes over a traced value. Write it as an equinox Module with the value as a field, so that it is a "
+            "parameter."
+        )
     if not bool(consistent):
         solution = Solution(system, _one_row(state), state, _host_stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0))
         return _finish(solution, throw, _inconsistency(system, violation))

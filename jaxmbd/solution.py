@@ -145,7 +145,9 @@ class Solution(eqx.Module):
         if joint not in system.row_slices():
             raise ValueError(unknown("joint", joint, system.row_slices()))
         force, torque = self._rowwise(eqx.Partial(_reaction, joint=joint))
-        unique = joint not in system.redundant_joints
+        # A model that was built from traced numbers could not be analysed: nothing is known to be unique then.
+        known = bool(system.redundant_joints)
+        unique = not system.redundant or (known and joint not in system.redundant_joints)
         return Reaction(force[:, :2], torque[:, 2], unique) if system.planar else Reaction(force, torque, unique)
 
     # --- energy and constraints ---------------------------------------------------------------------------------------------------------

@@ -91,6 +91,37 @@ class TestOutput:
             mbd.simulate(pendulum, 1.0, integrator=HHT, progress=True)
         assert "100%" in shown.getvalue()
 
+    def test_steps_recorded_under_jit_can_be_replayed(self, pendulum, run):
+        """Zeros follow them in the record."""
+        recorded = jax.jit(lambda t1: mbd.simulate(pendulum, t1, integrator=HHT, max_steps=300).steps)(1.0)
+        replay = mbd.simulate(pendulum, 1.0, integrator=HHT, step=recorded)
+        assert replay.stats["steps"] == run.stats["steps"]
+        np.testing.assert_allclose(replay.q[-1], run.q[-1], atol=1e-7)
+
+    def test_min_step_is_a_lower_bound(self, pendulum):
+        run = mbd.simulate(pendulum, 1.0, integrator=mbd.HHT(tolerance=1e-3), min_step=0.005)
+        assert np.min(run.steps[:-1]) >= 0.005 * (1 - 1e-12)
+
+    def test_coordinates_without_constraints_are_normalized(self):
+        class OnCircle(mbd.AbstractSystem):
+            """A direction (x, y) that only normalisation keeps at unit length."""
+
+            q0: jax.Array
+            v0: jax.Array
+
+            def mass(self, q):
+                return jnp.eye(2)
+
+            def force(self, q, v, t):
+                return jnp.zeros(2)
+
+            def normalize(self, q, v):
+                q = q / jnp.sqrt(q @ q)
+                return q, v - q * (q @ v)
+
+        run = mbd.simulate(OnCircle(jnp.array([2.0, 0.0]), jnp.array([0.5, 1.0])), 1.0, integrator=HHT)
+        np.testing.assert_allclose(np.sum(np.asarray(run.q) ** 2, axis=1), 1.0, atol=1e-14)
+
     def test_step_bounds_are_kept(self, pendulum):
         run = mbd.simulate(pendulum, 1.0, integrator=mbd.HHT(tolerance=1e-3), max_step=0.02, first_step=0.001)
         assert np.max(run.steps) <= 0.02 * (1 + 1e-12)
@@ -186,8 +217,7 @@ def compilations():
 
 class TestCompilation:
     def test_other_values_times_and_states_do_not_compile_again(self, pendulum):
-        first = mbd.simulate(pendulum, 1.0, integrator=HHT)
-        mbd.simulate(pendulum, 2.0, integrator=HHT, initial=first.final, t0=1.0)
+        mbd.simulate(pendulum, 1.0, integrator=HHT)
         with compilations() as count:
             other = CartesianPendulum(gravity=3.0)
             second = mbd.simulate(other, 1.7, integrator=mbd.HHT(tolerance=1e-5, alpha=-0.1), max_step=0.1)
@@ -206,13 +236,44 @@ class TestBadInput:
             ({"t1": 1.0, "saveat": [0.0, 2.0]}, "saveat must lie between"),
             ({"t1": 1.0, "saveat": [0.5, 0.1]}, "increasing times"),
             ({"t1": 1.0, "first_step": 0.0}, "first_step must be positive"),
-            ({"t1": 1.0, "max_steps": 0}, "max_steps must be at least 1"),
+            ({"t1": 1.0, "max_steps": 0}, "max_steps must be a whole number, at least 1"),
+            ({"t1": 1.0, "max_steps": 10.5}, "max_steps must be a whole number, at least 1"),
+            ({"t1": 1.0, "step": [0.1, 0.1]}, "the given steps add up to 0.2 s, but t1 - t0 = 1 s"),
+            ({"t1": 1.0, "integrator": "hht"}, "integrator must be an integrator such as"),
+            ({"t1": 1.0, "initial": np.zeros(2)}, "initial must be a state such as"),
             ({"t1": 1.0, "adjoint": "backward"}, "adjoint must be"),
         ],
     )
     def test_impossible_requests_are_refused(self, pendulum, arguments, message):
         with pytest.raises(ValueError, match=message):
             mbd.simulate(pendulum, **arguments)
+
+    def test_a_state_of_another_system_is_refused(self, pendulum):
+        other = mbd.simulate(wall(0.1), 0.1, integrator=HHT).final
+        with pytest.raises(ValueError, match="initial does not belong to this system: its q has shape"):
+            mbd.simulate(pendulum, 1.0, initial=other)
+
+    @pytest.mark.parametrize(
+        ("name", "wrong", "message"),
+        [
+            ("force", lambda self, q, v, t: jnp.zeros(()), r"force\(q, v, t\) of Wrong must have shape \(1,\), got \(\)"),
+            ("mass", lambda self, q: jnp.eye(2), r"mass\(q\) of Wrong must have shape \(1, 1\), got \(2, 2\)"),
+            ("constraint", lambda self, q, t: q[0], r"constraint\(q, t\) of Wrong must be a vector"),
+        ],
+    )
+    def test_equations_that_do_not_fit_are_refused(self, name, wrong, message):
+        system = type("Wrong", (Wall,), {name: wrong})(jnp.zeros(1), jnp.zeros(1))
+        with pytest.raises(ValueError, match=message):
+            mbd.simulate(system, 1.0)
+
+    def test_traced_values_in_closures_are_refused(self):
+        def end(strength):
+            body = mbd.PointMass("p", 1.0, position=(0.0, 0.0))
+            push = mbd.PointForce("push", body, (0.0, 0.0), lambda t: jnp.stack([strength * t, 0.0 * t]))
+            return mbd.simulate(mbd.Model([body], forces=[push]), 1.0, integrator=HHT).final.q[0]
+
+        with pytest.raises(ValueError, match="closes over a traced value"):
+            jax.grad(end)(1.0)
 
     def test_something_else_than_a_model_is_refused(self):
         with pytest.raises(ValueError, match=r"must be an mbd\.Model"):

@@ -20,7 +20,7 @@ from ..system.equations import (
     state_rate,
     total_force,
 )
-from ..system.parameters import Parameter, positive, read_all
+from ..system.parameters import Parameter, is_traced, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
 from .prediction import History
@@ -174,6 +174,24 @@ class AbstractNewmark(AbstractIntegrator):
     def default_controller(self) -> AbstractController:
         return LocalError()
 
+    def check(self, system: AbstractSystem) -> None:
+        c, name = self.coefficients(), type(self).__name__
+        second_order = not is_traced(c) and float(c.gamma + c.alpha) <= 0.5 + 1e-6
+        damped = not is_traced(c) and float(c.gamma) > 0.5 + 1e-6
+        if is_traced(c) or (second_order and damped) or count_rows(system) == 0:
+            return
+        if not damped:
+            warnings.warn(
+                f"{name} with alpha = 0 and gamma = 1/2 is the trapezoidal rule, which is unstable on constraints with multipliers (index "
+                "3): errors grow after some seconds. Use HHT with alpha < 0, or penalty joints.",
+                stacklevel=4,
+            )
+        else:
+            warnings.warn(
+                f"{name} with gamma > 1/2 is only first order; on constraints with multipliers HHT damps as much at second order.",
+                stacklevel=4,
+            )
+
     def precise(self):
         return eqx.tree_at(lambda s: s.corrector, self, jnp.minimum(self.corrector, _PRECISE / self.tolerance))
 
@@ -210,11 +228,11 @@ class AbstractNewmark(AbstractIntegrator):
             there = jax.lax.stop_gradient(equations)
             found = jax.lax.stop_gradient(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
             z = found - jnp.linalg.solve(there.jacobian(found), equations.residual(found))
-            return equations.new_state(z), scratch, _nothing_searched()
+            return _normalized(system, equations.new_state(z)), scratch, _nothing_searched()
         assert scratch is not None
         unknowns = sum(equations.sizes) + state.x.shape[0]
         z, (recycled, newton) = implicit_root(equations.residual, unknowns, lambda: self._search(system, equations, scratch))
-        new = equations.new_state(z)
+        new = _normalized(system, equations.new_state(z))
         frozen = jax.lax.stop_gradient
         da, _, dr = equations.split(frozen(z))
         position, rate = self._errors(equations, scratch, da, dr)
@@ -308,7 +326,8 @@ class HHT(AbstractNewmark):
     a_{n+1} = (1 + alpha) q''_{n+1} - alpha q''_n: the same method for constant M, second order for all. Differential states are averaged
     alike, with rho = gamma. When the step changes, a_n is moved to the time that the new step assigns to it.
 
-    `tolerance` is the accepted local position error (34) in units of max(length_scale, |q|). Error estimate (25), step selection (37),
+    `tolerance` is the accepted local position error (34) in units of max(length_scale, |q|). The estimate (33) for differential states is one
+    order below the method: with tight tolerances they take many small steps. Error estimate (25), step selection (37),
     corrector test (43), (45) with c = `corrector`, and additionally constraint violations below 1e-10 of the length scale.
 
     ```bibtex
@@ -385,9 +404,6 @@ class Newmark(AbstractNewmark):
     def coefficients(self):
         return Coefficients(jnp.zeros(()), self.beta, self.gamma)
 
-    def check(self, system: AbstractSystem) -> None:
-        _warn_of_constraints(system, "Newmark's method without damping (gamma = 1/2; with more it is first order)")
-
 
 class Trapezoidal(AbstractNewmark):
     """The trapezoidal rule: HHT with alpha = 0. Keeps the energy of linear systems; unstable on index-3 equations (it warns)."""
@@ -412,17 +428,6 @@ class Trapezoidal(AbstractNewmark):
     def coefficients(self):
         return Coefficients(jnp.zeros(()), jnp.array(0.25), jnp.array(0.5))
 
-    def check(self, system: AbstractSystem) -> None:
-        _warn_of_constraints(system, "the trapezoidal rule")
-
-
-def _warn_of_constraints(system: AbstractSystem, method: str) -> None:
-    if count_rows(system) > 0:
-        warnings.warn(
-            f"{method} is unstable on constraints with multipliers (index 3): errors grow after some seconds. Use HHT, or penalty joints.",
-            stacklevel=5,
-        )
-
 
 def _read(integrator: AbstractNewmark, **values: Any) -> None:
     owner = type(integrator).__name__
@@ -433,12 +438,21 @@ def _read(integrator: AbstractNewmark, **values: Any) -> None:
 def _rms(u: Array) -> Array:
     """Root mean square; zero for an empty vector."""
     mean = jnp.sum(u**2) / max(u.shape[0], 1)
-    return jnp.sqrt(jnp.where(mean > 0, mean, 1.0)) * (mean > 0)
+    zero = mean == 0  # not "> 0": NaN must remain NaN
+    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, mean)))
 
 
 def _hermite(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array) -> Array:
     """Cubic through values and derivatives at both ends; s in [0, 1]."""
     return (1 + 2 * s) * (1 - s) ** 2 * y0 + s * (1 - s) ** 2 * h * d0 + s**2 * (3 - 2 * s) * y1 - s**2 * (1 - s) * h * d1
+
+
+def _normalized(system: AbstractSystem, state: State) -> State:
+    """Without constraint rows, nothing else keeps coordinates on a manifold of their own."""
+    if state.multipliers.shape[0] > 0:
+        return state
+    q, v = system.normalize(state.q, state.v)
+    return dataclasses.replace(state, q=q, v=v)
 
 
 def _nothing_searched() -> StepInfo:

@@ -152,39 +152,3 @@ def implicit_root(
 
     root, extra = jax.lax.custom_root(lambda z: residual(z), jnp.zeros(unknowns), search, tangent_solve, has_aux=True)
     return root, jax.lax.stop_gradient(jax.tree.map(lambda leaf, dtype: leaf.astype(dtype), extra, types[0]))
-
-
-def exact_newton(
-    residual: Callable[[Array], Array], start: Float[Array, "n"], tolerance: float = 1e-12, max_iterations: int = 60
-) -> tuple[Array, Bool[Array, ""]]:
-    """Newton's method with a new Jacobian every time, for problems that are solved once; stops when corrections no longer matter.
-
-    A correction that does not reduce the residual is halved. Differentiated implicitly.
-    """
-    value_and_jacobian = jax.jacfwd(lambda z: (residual(z),) * 2, has_aux=True)
-
-    def search():
-        def proceed(carry):
-            _, _, _, change, k = carry
-            return (change > tolerance) & (k < max_iterations)
-
-        def iterate(carry):
-            z, step, norm, _, k = carry
-            matrix, r = value_and_jacobian(z + step)
-            worse = ~(jnp.linalg.norm(r) <= norm * (1 + 1e-9) + 1e-13)
-            newton = -jnp.linalg.solve(matrix, r)
-            change = jnp.max(jnp.abs(newton) / (1.0 + jnp.abs(z)), initial=0.0)
-            return (
-                jnp.where(worse, z, z + step),
-                jnp.where(worse, 0.5 * step, newton),
-                jnp.where(worse, norm, jnp.linalg.norm(r)),
-                jnp.where(worse, 1.0, change),
-                k + 1,
-            )
-
-        z, step, _, change, _ = jax.lax.while_loop(
-            proceed, iterate, (start, jnp.zeros_like(start), jnp.array(jnp.inf), jnp.array(jnp.inf), 0)
-        )
-        return z + step, jnp.isfinite(change) & (change <= tolerance)
-
-    return implicit_root(residual, start.shape[0], search)

@@ -3,6 +3,8 @@
 M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -44,12 +46,12 @@ class AbstractSystem(eqx.Module):
         return jnp.zeros_like(x)
 
     def normalize(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """Puts coordinates that live on a manifold of their own back on it."""
+        """Puts coordinates that live on a manifold of their own back on it: at the start, and after steps that no constraint row guards."""
         return q, v
 
     def potential_energy(self, q: Array, t: Array) -> Float[Array, ""]:
-        """J; what `solution.energy()` adds to the kinetic energy."""
-        return jnp.zeros(())
+        """J; what `solution.energy()` adds to the kinetic energy. Unknown (NaN) unless a subclass says."""
+        return jnp.full((), jnp.nan)
 
     # What a Model's System knows better than a user's own equations: the defaults serve the latter.
 
@@ -94,6 +96,43 @@ class AbstractSystem(eqx.Module):
         if index < n:
             return f"coordinate {index}"
         return f"constraint row {index - n}" if index < n + m else f"differential state {index - n - m}"
+
+
+def check_shapes(system: AbstractSystem) -> None:
+    """Refuses equations whose parts do not fit together; broadcasting would hide it. Looks at one structure only once."""
+    leaves, structure = jax.tree.flatten(system)
+    key = (structure, tuple(np.shape(leaf) if eqx.is_array_like(leaf) else id(leaf) for leaf in leaves))
+    if key in _CHECKED:
+        return
+
+    def shapes(system):
+        q, v, t, x = jnp.asarray(system.q0, float), jnp.asarray(system.v0, float), jnp.zeros(()), initial_states(system)
+        arguments = (q, v, t) if x.shape[-1] == 0 else (q, v, t, x)
+        return {
+            "q0": q,
+            "v0": v,
+            "mass(q)": jnp.asarray(system.mass(q)),
+            "force(q, v, t)": jnp.asarray(system.force(*arguments)),
+            "stiff_force(q, v, t)": jnp.asarray(system.stiff_force(*arguments)),
+            "constraint(q, t)": jnp.asarray(system.constraint(q, t)),
+            "x0": x,
+            "state_rate(x, q, v, t)": jnp.asarray(system.state_rate(x, q, v, t)),
+        }
+
+    found = {name: value.shape for name, value in eqx.filter_eval_shape(shapes, system).items()}
+    n, x = found["q0"], found["x0"]
+    expected = {name: n for name in ("v0", "force(q, v, t)", "stiff_force(q, v, t)")}
+    expected |= {"mass(q)": n + n, "state_rate(x, q, v, t)": x}
+    for name in ("q0", "x0", "constraint(q, t)"):
+        if len(found[name]) != 1:
+            raise ValueError(f"{name} of {type(system).__name__} must be a vector, got shape {found[name]}.")
+    for name, shape in expected.items():
+        if found[name] != shape:
+            raise ValueError(f"{name} of {type(system).__name__} must have shape {shape}, got {found[name]}.")
+    _CHECKED.add(key)
+
+
+_CHECKED: set[Any] = set()
 
 
 def initial_states(system: AbstractSystem) -> Float[Array, "x"]:

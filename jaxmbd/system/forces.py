@@ -226,7 +226,8 @@ class _BushingFrame(eqx.Module):
 class Bushing(AbstractForce):
     """A 6 x 6 spring-damper: displacement and small rotation of b against a, in axes that are fixed in a and start along the ground's.
 
-    Six numbers are a diagonal: (N/m, N/m, N/m, N m/rad, N m/rad, N m/rad). The rotation enters as its rotation vector. Of family B.
+    Six numbers are a diagonal: (N/m, N/m, N/m, N m/rad, N m/rad, N m/rad). The rotation enters as its rotation vector, so it
+    must stay below half a turn. Of family B.
     """
 
     name: str = eqx.field(static=True)

@@ -19,7 +19,8 @@ class Penalty(eqx.Module):
     """Holds a joint by a stiff spring and damper on each of its rows instead of a multiplier: a force of family B.
 
     Rows that are lengths use stiffness [N/m] and damping [N s/m], rows that are angles rotational_stiffness [N m/rad] and
-    rotational_damping [N m s/rad], by default the same numbers.
+    rotational_damping [N m s/rad], by default the same numbers. Reactions follow from the deflection: their relative error is that of the
+    deflection, far larger than that of positions.
     """
 
     stiffness: Float[Array, ""]

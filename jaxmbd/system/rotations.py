@@ -68,7 +68,7 @@ def rotation_vector(A: Float[Array, "3 3"]) -> Float[Array, "3"]:
     sine_squared = s @ s
     cosine = 0.5 * (jnp.trace(A) - 1.0)
     small = (sine_squared < 1e-8) & (cosine > 0)
-    sine = jnp.sqrt(jnp.where(small, 1.0, sine_squared))
+    sine = jnp.sqrt(jnp.where(small, 1.0, jnp.maximum(sine_squared, 1e-30)))  # half a turn has no direction: finite, not right
     factor = jnp.where(small, 1.0 + sine_squared / 6.0, jnp.arctan2(sine, cosine) / sine)
     return factor * s
 

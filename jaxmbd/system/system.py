@@ -266,9 +266,6 @@ class System(AbstractSystem):
         pairs = self._by_body(lambda body, q, v: body.normalize(q, v), q, v)
         return jnp.concatenate([p[0].ravel() for p in pairs]), jnp.concatenate([p[1].ravel() for p in pairs])
 
-    def kinetic_energy(self, q: Array, v: Array) -> Array:
-        return 0.5 * v @ self.mass_product(q, v)
-
     # --- angles over full turns -------------------------------------------------------------------------------------------------------
 
     def _angles(self, frames: Frame) -> tuple[list[Array], list[Array]]:

@@ -141,10 +141,18 @@ class TestSpecialCases:
         assert lost["stiff"] > 0.999
         assert lost["soft"] < 0.01
 
-    @pytest.mark.parametrize("method", [mbd.Trapezoidal(), mbd.Newmark(beta=0.25, gamma=0.5)])
+    @pytest.mark.parametrize("method", [mbd.Trapezoidal(), mbd.Newmark(beta=0.25, gamma=0.5), mbd.HHT(alpha=0.0)])
     def test_undamped_rules_warn_on_constraints(self, pendulum, method):
         with pytest.warns(UserWarning, match="unstable on constraints"):
-            mbd.simulate(pendulum, 0.01, integrator=method, step=0.01)
+            method.check(pendulum)
+
+    def test_damped_newmark_says_that_it_is_first_order(self, pendulum):
+        with pytest.warns(UserWarning, match="only first order"):
+            mbd.Newmark().check(pendulum)
+
+    def test_nothing_is_said_without_constraints(self):
+        for method in (mbd.Trapezoidal(), mbd.Newmark(), mbd.HHT(alpha=0.0)):
+            method.check(Oscillator())
 
     def test_newmark_is_hht_without_averaging(self):
         """With beta = 1/4 and gamma = 1/2 both are the trapezoidal rule."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxmbd.solvers import linear
-from jaxmbd.solvers.newton import Recycled, exact_newton, implicit_root, modified_newton
+from jaxmbd.solvers.newton import Recycled, implicit_root, modified_newton
 
 
 def residual(z):
@@ -69,10 +69,3 @@ def test_derivative_of_a_root_is_that_of_the_implicit_function(mode):
         return z[0]
 
     assert mode(root)(1.0) == pytest.approx(-0.25, rel=1e-14)
-
-
-def test_exact_newton_halves_steps_that_lead_away():
-    """From 3, Newton's method for arctan diverges."""
-    z, converged = exact_newton(jnp.arctan, jnp.array([3.0]))
-    assert bool(converged)
-    assert float(z[0]) == pytest.approx(0.0, abs=1e-12)
