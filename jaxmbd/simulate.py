@@ -297,7 +297,7 @@ def _rows_at(integrator: AbstractIntegrator, record: loop.Record, count: Array, 
 def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> Solution:
     stripped = _strip(job)
     system, state, stretch, violation, consistent = _start_segments(stripped)
-    if is_traced(consistent):
+    if is_traced(consistent, state):
         raise ValueError(
             "a function in the model closes over a traced value. Write it as an equinox Module with the value as a field, so that it is a "
             "parameter."

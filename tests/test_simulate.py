@@ -195,8 +195,8 @@ class TestBatch:
         q, steps = jax.vmap(end)(gravities)
         single = [end(gravity) for gravity in gravities]
         np.testing.assert_array_equal(steps, [s for _, s in single])
-        # The same operations in another order of summation.
-        np.testing.assert_allclose(q, np.stack([s for s, _ in single]), atol=1e-11)
+        # Batches factorise in another order of operations; Newton stops at a thousandth of the tolerance, 1e-9.
+        np.testing.assert_allclose(q, np.stack([s for s, _ in single]), rtol=0, atol=1e-8)
 
 
 @contextmanager
@@ -232,7 +232,7 @@ class TestBadInput:
             ({"t1": -1.0}, "t1 = -1.0 lies before t0 = 0.0"),
             ({"t1": np.nan}, "t1 must be one finite number"),
             ({"t1": 1.0, "step": -0.1}, "step must be positive"),
-            ({"t1": 1.0, "step": [0.1, 0.0]}, "positive step sizes"),
+            ({"t1": 1.0, "step": [0.1, 0.0, 0.9]}, "positive step sizes"),
             ({"t1": 1.0, "saveat": [0.0, 2.0]}, "saveat must lie between"),
             ({"t1": 1.0, "saveat": [0.5, 0.1]}, "increasing times"),
             ({"t1": 1.0, "first_step": 0.0}, "first_step must be positive"),
