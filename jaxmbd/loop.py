@@ -20,6 +20,9 @@ from .system.initial import remember
 from .system.state import State
 
 
+_EVEN_STEPS = 10
+
+
 class Limits(eqx.Module):
     """What ends a run or bounds its steps."""
 
@@ -108,6 +111,9 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         left = limits.t1 - state.t
         h = jnp.clip(now.h, limits.min_step, limits.max_step)
         last = h >= left * (1.0 - 1e-12)
+        if integrator.even_end:
+            remaining = jnp.ceil(left / h)
+            h = jnp.where(remaining <= _EVEN_STEPS, left / remaining, h)
         h = jax.lax.stop_gradient(jnp.where(last, left, h))
         new, accept, after = _attempt(system, integrator, controller, state, now, h, last, limits.t1)
         # A rejected state is written too; the next accepted one replaces it.

@@ -5,7 +5,7 @@ carry `scratch`: things that only make it faster (a recycled Jacobian, the histo
 rejected steps and has no influence on derivatives.
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -59,6 +59,8 @@ class AbstractIntegrator(eqx.Module):
     order: eqx.AbstractClassVar[int]
     """of the local error estimate: the error of a step is proportional to h^(order + 1)"""
     name: eqx.AbstractClassVar[str]
+    even_end: ClassVar[bool] = False
+    """Whether the last few adaptive steps share what is left evenly, instead of ending with one that may be tiny."""
 
     def default_controller(self) -> AbstractController:
         raise NotImplementedError

@@ -167,6 +167,8 @@ class AbstractNewmark(AbstractIntegrator):
     state_scale: eqx.AbstractVar[Float[Array, ""]]
     corrector: eqx.AbstractVar[Float[Array, ""]]
     order: ClassVar[int] = 2
+    even_end: ClassVar[bool] = True
+    # A step that is r times the last one multiplies the errors of accelerations and multipliers by about 1 / r^2.
 
     def coefficients(self) -> Coefficients:
         raise NotImplementedError
