@@ -19,7 +19,6 @@ from .system.equations import AbstractSystem
 from .system.initial import remember
 from .system.state import State
 
-
 _EVEN_STEPS = 10
 
 
