@@ -229,8 +229,8 @@ def _run_one_step(system: AbstractSystem, integrator: AbstractIntegrator, t1: fl
     """Compiles all that the run itself needs, and finds out whether its numbers make sense."""
     if step is not None and not 0 < step < np.inf:
         raise UsageError(f"--step must be a positive number of seconds, got {step:g}.")
-    steps = None if step is None else np.array([step])
-    simulate(system, t1, integrator=integrator, step=steps, max_steps=1, throw=False)
+    end = t1 if step is None else min(step, t1)
+    simulate(system, end, integrator=integrator, step=step, max_steps=1, throw=False)
 
 
 def _method(options: argparse.Namespace) -> str:

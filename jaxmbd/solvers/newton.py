@@ -15,6 +15,8 @@ MAX_ITERATIONS = 12
 _SLOW = 0.1
 """A rate of convergence above this asks for a new Jacobian."""
 _DIVERGING = 2.0
+_JUDGED = 0.1
+"""Corrections below this part of the tolerance say little about the rate: rounding noise would decide, differently in every batch."""
 _NEGLIGIBLE = 1e-3
 """A correction below this part of the tolerance needs no second one to know the rate."""
 
@@ -67,16 +69,19 @@ def modified_newton(
     def proceed(it: Iteration):
         return ~(it.info.converged | it.failed)
 
+    def is_slow(it: Iteration):
+        return (it.k > 1) & (it.info.rate > _SLOW) & (it.size > _JUDGED)
+
     def iterate(it: Iteration) -> Iteration:
         """Judges the last correction by the residual at z, then makes the next one: the residual stands here once."""
         r = residual(it.z)
         finite = jnp.isfinite(it.size) & jnp.all(jnp.isfinite(r))
         rate = it.info.rate
         small = (it.k > 1) & (rate < 1) & (rate * it.size <= 1 - rate) | (it.k > 0) & (it.size <= _NEGLIGIBLE)
-        converged = finite & small & satisfied(it.z, r)
+        ok = satisfied(it.z, r)
+        converged = finite & small & ok
         diverging = ~finite | ((it.k > 1) & (rate > _DIVERGING))
-        # Rounding noise makes rates meaningless once corrections are negligible: do not renew for them.
-        slow = (it.k > 1) & (rate > _SLOW) & (it.size > _NEGLIGIBLE)
+        slow = is_slow(it) | ((it.k > 1) & (rate > _SLOW) & ~ok)
         hopeless = it.fresh | (it.k == 0)  # a new Jacobian would not help
         restart = ~converged & diverging & ~hopeless
         renew = it.renew | (~converged & slow & (~it.fresh | (it.k > 1)))
@@ -125,7 +130,7 @@ def modified_newton(
     )
     end = jax.lax.while_loop(proceed, iterate, begin)
     # A Jacobian that led to failure, or was slow, is not handed on.
-    usable = end.info.converged & (end.info.rate < _SLOW)
+    usable = end.info.converged & ~is_slow(end)
     return end.z, Recycled(end.recycled.factors, usable), end.info
 
 
