@@ -6,9 +6,14 @@ from . import problems as problems
 from . import view as view
 from .control import LocalError as LocalError
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
+from .integrators.explicit import AdamsPECE as AdamsPECE
+from .integrators.explicit import DormandPrince as DormandPrince
 from .integrators.hht import HHT as HHT
 from .integrators.hht import Newmark as Newmark
 from .integrators.hht import Trapezoidal as Trapezoidal
+from .integrators.rosenbrock import Rodas4 as Rodas4
+from .integrators.rosenbrock import RosenbrockNystrom as RosenbrockNystrom
+from .integrators.rosenbrock import WMethod as WMethod
 from .results import RESULTS as RESULTS
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError

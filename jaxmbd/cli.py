@@ -174,12 +174,12 @@ def _run(options: argparse.Namespace) -> int:
         _prepare(directory)
         if on_terminal:
             print("compiling ...", file=sys.stderr)
-        _run_one_step(system, integrator, t1, options.step)
+        _run_one_step(system, integrator, t1, options.step, problem.max_step)
     except ValueError as error:
         raise UsageError(error) from None
     compiled = time.perf_counter()
     try:
-        solution = simulate(system, t1, integrator=integrator, step=options.step, progress=on_terminal)
+        solution = simulate(system, t1, integrator=integrator, step=options.step, max_step=problem.max_step, progress=on_terminal)
         message = solution.message
     except SimulationError as error:
         solution, message = error.solution, str(error)
@@ -187,7 +187,7 @@ def _run(options: argparse.Namespace) -> int:
     succeeded = bool(solution.result == RESULTS.successful)
 
     print(f"{options.name}: {problem.description}")
-    print(f"{_method(options)}, t = 0 ... {t1:g} s\n")
+    print(f"{_method(options, problem)}, t = 0 ... {t1:g} s\n")
     _print_table(_table(solution, problem, compile_time, run_time))
     if succeeded:
         print(f"\nresult: {message}")
@@ -225,16 +225,18 @@ def _prepare(directory: Path) -> None:
         raise UsageError(f"cannot write to {directory}: {error.strerror or error}.") from None
 
 
-def _run_one_step(system: AbstractSystem, integrator: AbstractIntegrator, t1: float, step: float | None) -> None:
+def _run_one_step(system: AbstractSystem, integrator: AbstractIntegrator, t1: float, step: float | None, max_step: float | None) -> None:
     """Compiles all that the run itself needs, and finds out whether its numbers make sense."""
     if step is not None and not 0 < step < np.inf:
         raise UsageError(f"--step must be a positive number of seconds, got {step:g}.")
     end = t1 if step is None else min(step, t1)
-    simulate(system, end, integrator=integrator, step=step, max_steps=1, throw=False)
+    simulate(system, end, integrator=integrator, step=step, max_step=max_step, max_steps=1, throw=False)
 
 
-def _method(options: argparse.Namespace) -> str:
+def _method(options: argparse.Namespace, problem: Problem) -> str:
     steps = f"tolerance {options.tolerance:g}" if options.step is None else f"steps of {options.step:g} s"
+    if options.step is None and problem.max_step is not None:
+        steps += f", steps of at most {problem.max_step:g} s"
     return f"integrator {options.integrator}, {steps}"
 
 

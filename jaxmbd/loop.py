@@ -48,6 +48,8 @@ class Stretch(eqx.Module):
     result: RESULTS
     blame: Int[Array, ""]
     """the unknown to blame for the last rejection"""
+    singular: Bool[Array, ""]
+    """whether the constraints were singular at the last rejection"""
 
 
 class Record(eqx.Module):
@@ -63,7 +65,7 @@ def begin(
 ) -> tuple[State, Stretch]:
     state, scratch = integrator.init(system, state)
     zero = jnp.zeros((), jnp.int32)
-    stretch = Stretch(scratch, controller.init(), h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero)
+    stretch = Stretch(scratch, controller.init(), h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero, jnp.array(False))
     return state, jax.lax.stop_gradient(stretch)
 
 
@@ -90,6 +92,7 @@ def _attempt(system, integrator, controller, state: State, now: Stretch, h: Arra
         now.work + info.work,
         now.result,
         jnp.where(accept, now.blame, info.worst.astype(now.blame.dtype)),
+        ~accept & info.singular,
     )
     return new, accept, jax.lax.stop_gradient(after)
 
@@ -120,7 +123,8 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         states = jax.tree.map(lambda leaf, buffer: buffer.at[row].set(leaf), new, record.states)
         record = Record(states, record.steps.at[now.count].set(h))
         stuck = ~accept & (h <= limits.min_step)
-        result = RESULTS.where(stuck, RESULTS.step_too_small, after.result)
+        why = RESULTS.where(after.singular, RESULTS.singular_configuration, RESULTS.step_too_small)
+        result = RESULTS.where(stuck, why, after.result)
         after = eqx.tree_at(lambda s: s.result, after, result)
         return _choose(accept, new, state), after, record
 
@@ -154,8 +158,9 @@ def _prescribed(params, controller, stretch: Stretch, steps: Array, active: Arra
             now.rejected,
             now.failures + ~ok,
             now.work + info.work,
-            RESULTS.where(ok, now.result, RESULTS.newton_failed),
+            RESULTS.where(ok, now.result, RESULTS.where(info.singular, RESULTS.singular_configuration, RESULTS.newton_failed)),
             jnp.where(ok, now.blame, info.worst.astype(now.blame.dtype)),
+            ~ok & info.singular,
         )
         return _choose(ok, new, state), jax.lax.stop_gradient(after)
 

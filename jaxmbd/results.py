@@ -12,6 +12,10 @@ class RESULTS(eqx.Enumeration):
         "the step became smaller than min_step: the motion cannot be resolved to the tolerance (an impact, a singular configuration, or an "
         "error in the model)."
     )
+    singular_configuration = (
+        "the constraints became singular: the mechanism stands in a dead point or a branching of its motion, or the independent coordinates "
+        "that were given cannot describe it there."
+    )
     newton_failed = "Newton's method did not converge at a prescribed step size: use smaller or adaptive steps."
     not_finite_at_start = "a force or a rate of a differential state is not finite at the initial state."
     inconsistent_start = (

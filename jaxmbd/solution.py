@@ -98,9 +98,10 @@ class Solution(eqx.Module):
         text = RESULTS[self.result]
         if is_traced(self.result, self.final) or self.final.t.ndim > 0:
             return text
-        if bool(self.result == RESULTS.step_too_small) or bool(self.result == RESULTS.newton_failed):
+        headline = _headline(self.result)
+        if headline:
             where = self.system.describe_unknown(int(self.blame))
-            return f"{_headline(self.result)} at t = {float(self.final.t):.6g} s, worst element: {where}; {text}"
+            return f"{headline} at t = {float(self.final.t):.6g} s, worst element: {where}; {text}"
         if bool(self.result == RESULTS.max_steps_reached):
             return f"{text} It reached t = {float(self.final.t):.6g} s."
         return text
@@ -220,4 +221,12 @@ def _map_rows(system: AbstractSystem, states: State, function: Callable[[Any, St
 
 
 def _headline(result: RESULTS) -> str:
-    return "step too small" if bool(result == RESULTS.step_too_small) else "Newton's method failed"
+    """What happened at a time and to an element; empty if neither is to be named."""
+    for code, text in (
+        (RESULTS.step_too_small, "step too small"),
+        (RESULTS.newton_failed, "Newton's method failed"),
+        (RESULTS.singular_configuration, "singular configuration"),
+    ):
+        if bool(result == code):
+            return text
+    return ""

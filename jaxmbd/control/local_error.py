@@ -11,7 +11,7 @@ from .base import AbstractController, Decision
 
 
 class LocalError(AbstractController):
-    """h_new = h * clip(safety * error^(-1 / (order + 1)), shrink, growth); no growth right after a rejection.
+    """h_new = h * clip(safety * error^(-1 / (order + 1)), shrink, growth); right after a rejection at most `regrowth`.
 
     A step whose equations could not be solved is repeated with `failure` times its size.
     """
@@ -20,9 +20,10 @@ class LocalError(AbstractController):
     growth: Float[Array, ""] = eqx.field(default=2.0, converter=jnp.asarray)
     shrink: Float[Array, ""] = eqx.field(default=0.2, converter=jnp.asarray)
     failure: Float[Array, ""] = eqx.field(default=0.25, converter=jnp.asarray)
+    regrowth: Float[Array, ""] = eqx.field(default=1.0, converter=jnp.asarray)
 
     def __check_init__(self):
-        for field, low, high in (("safety", 0, 1), ("growth", 1, jnp.inf), ("shrink", 0, 1), ("failure", 0, 1)):
+        for field, low, high in (("safety", 0, 1), ("growth", 1, jnp.inf), ("shrink", 0, 1), ("failure", 0, 1), ("regrowth", 0, jnp.inf)):
             value = getattr(self, field)
             if eqx.is_array(value) and not is_traced(value) and not low < value <= high:
                 raise ValueError(f"{field} of LocalError must lie between {low} and {high}, got {float(value)}.")
@@ -35,6 +36,6 @@ class LocalError(AbstractController):
         usable = info.converged & jnp.isfinite(info.error)
         error = jnp.where(usable, jnp.maximum(info.error, 1e-12), 1.0)
         accept = usable & (info.error <= 1.0)
-        limit = jnp.where(memory, 1.0, self.growth)
+        limit = jnp.where(memory, self.regrowth, self.growth)
         factor = jnp.clip(self.safety * error ** (-1.0 / (order + 1)), self.shrink, limit)
         return Decision(accept, h * jnp.where(usable, factor, self.failure)), ~accept

@@ -51,6 +51,8 @@ class StepInfo(eqx.Module):
     worst: Int[Array, ""]
     """the entry of (q, multipliers, x) that is to blame"""
     work: Work
+    singular: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(False))
+    """True: the constraints are (nearly) singular here; `worst` is then the row to blame"""
 
 
 class AbstractIntegrator(eqx.Module):
@@ -91,3 +93,10 @@ class AbstractIntegrator(eqx.Module):
     def interpolate(self, old: State, new: State, t: Array) -> State:
         """The state at a time within an accepted step, as accurate as the method."""
         raise NotImplementedError
+
+
+def rms(u: Array) -> Array:
+    """Root mean square; zero for an empty vector."""
+    mean = jnp.sum(u**2) / max(u.shape[0], 1)
+    zero = mean == 0  # not "> 0": NaN must remain NaN
+    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, mean)))

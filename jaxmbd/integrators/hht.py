@@ -22,7 +22,8 @@ from ..system.equations import (
 )
 from ..system.parameters import Parameter, is_traced, positive, read_all
 from ..system.state import State
-from .base import AbstractIntegrator, StepInfo, Work
+from .base import AbstractIntegrator, StepInfo, Work, rms
+from .interpolation import hermite, place_in_step
 from .prediction import History
 
 _CONSTRAINT_TOLERANCE = 1e-10
@@ -214,8 +215,8 @@ class AbstractNewmark(AbstractIntegrator):
 
     def first_step(self, system: AbstractSystem, state: State) -> Array:
         weight = self._weights(system, jnp.abs(state.q))
-        speed = _rms(state.v * weight)
-        curvature = _rms(state.acceleration * weight)
+        speed = rms(state.v * weight)
+        curvature = rms(state.acceleration * weight)
         return 0.1 * self.tolerance ** (1 / 3) / jnp.maximum(jnp.maximum(speed, jnp.sqrt(curvature)), 1e-2)
 
     # --- step -------------------------------------------------------------------------------------------------------------------------
@@ -270,8 +271,8 @@ class AbstractNewmark(AbstractIntegrator):
     def _errors(self, equations: Equations, scratch: Scratch, da: Array, dr: Array) -> tuple[Array, Array]:
         """Composite errors (34) of positions and differential states over the tolerance, for differences of a and of the averaged x'."""
         h, c = equations.h, equations.c
-        position = c.error * h**2 * _rms(da * self._weights(equations.system, scratch.largest_q))
-        rate = c.state_error * h * _rms(dr / jnp.maximum(self.state_scale, scratch.largest_x))
+        position = c.error * h**2 * rms(da * self._weights(equations.system, scratch.largest_q))
+        rate = c.state_error * h * rms(dr / jnp.maximum(self.state_scale, scratch.largest_x))
         return position / self.tolerance, rate / self.tolerance
 
     def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
@@ -289,14 +290,13 @@ class AbstractNewmark(AbstractIntegrator):
 
     def interpolate(self, old: State, new: State, t: Array) -> State:
         """Cubic Hermite polynomials for q, v and x, linear ones for what the equations of motion determine."""
-        h = new.t - old.t
-        s = jnp.where(h > 0, (t - old.t) / jnp.where(h > 0, h, 1.0), 0.0)
+        h, s = place_in_step(old, new, t)
         line = lambda a, b: a + s * (b - a)  # noqa: E731
         return State(
             t,
-            _hermite(s, h, old.q, old.v, new.q, new.v),
-            _hermite(s, h, old.v, old.acceleration, new.v, new.acceleration),
-            _hermite(s, h, old.x, old.state_rate, new.x, new.state_rate),
+            hermite(s, h, old.q, old.v, new.q, new.v),
+            hermite(s, h, old.v, old.acceleration, new.v, new.acceleration),
+            hermite(s, h, old.x, old.state_rate, new.x, new.state_rate),
             line(old.multipliers, new.multipliers),
             line(old.acceleration, new.acceleration),
             line(old.state_rate, new.state_rate),
@@ -435,18 +435,6 @@ def _read(integrator: AbstractNewmark, **values: Any) -> None:
     owner = type(integrator).__name__
     for field, value in read_all(owner, _PARAMETERS, **values).items():
         setattr(integrator, field, jnp.asarray(value))
-
-
-def _rms(u: Array) -> Array:
-    """Root mean square; zero for an empty vector."""
-    mean = jnp.sum(u**2) / max(u.shape[0], 1)
-    zero = mean == 0  # not "> 0": NaN must remain NaN
-    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, mean)))
-
-
-def _hermite(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array) -> Array:
-    """Cubic through values and derivatives at both ends; s in [0, 1]."""
-    return (1 + 2 * s) * (1 - s) ** 2 * y0 + s * (1 - s) ** 2 * h * d0 + s**2 * (3 - 2 * s) * y1 - s**2 * (1 - s) * h * d1
 
 
 def _normalized(system: AbstractSystem, state: State) -> State:

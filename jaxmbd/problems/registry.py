@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..system.equations import AbstractSystem
 from ..system.model import Model
+from .hmmwv import hmmwv
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
 from .tops import spinning_top
@@ -22,6 +23,8 @@ class Problem(NamedTuple):
     """s, how long it is worth watching"""
     conserves_energy: bool
     """False: dampers or motors change the energy"""
+    max_step: float | None = None
+    """s, a bound for adaptive steps where a longer one would miss what happens"""
 
     def options(self) -> dict[str, Any]:
         """The names and default values of the arguments of `function`."""
@@ -42,5 +45,12 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "spinning-top": Problem(spinning_top, "a heavy symmetric top in steady slow precession", t1=2.0, conserves_energy=True),
     "chain": Problem(chain, "n rods hinged to each other, swinging under gravity", t1=2.0, conserves_energy=True),
+    "hmmwv": Problem(
+        hmmwv,
+        "a truck with double wishbones and very stiff springs drives over a bump (Negrut et al. 2003)",
+        t1=5.0,
+        conserves_energy=False,
+        max_step=0.02,
+    ),
 }
 """By the name that the command line uses; the functions have the same names with underscores."""

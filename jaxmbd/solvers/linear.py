@@ -35,6 +35,23 @@ def solve(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
     return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right)
 
 
+def solve_transposed(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
+    if factors.matrix.shape[0] <= SMALL:
+        return factors.matrix.T @ right
+    return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right, trans=1)
+
+
+def solve_differentiably(matrix: Float[Array, "n n"], factors: Factors, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    """matrix^-1 right with factors at hand. They carry no derivative: that follows from the matrix, by solves with the same factors."""
+    factors = jax.lax.stop_gradient(factors)
+    return jax.lax.custom_linear_solve(
+        lambda x: matrix @ x,
+        right,
+        solve=lambda _, b: solve(factors, b),
+        transpose_solve=lambda _, b: solve_transposed(factors, b),
+    )
+
+
 def no_factors(n: int) -> Factors:
     """A placeholder of the right shape."""
     return Factors(jnp.zeros((n, n)), jnp.zeros(n, jnp.int32))

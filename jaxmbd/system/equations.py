@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..solvers import coloring
 from .state import Memory
 
 
@@ -77,6 +78,14 @@ class AbstractSystem(eqx.Module):
     def may_be_redundant(self) -> bool:
         """Whether rows of Phi may depend on each other, so that integrators must look for a subset that does not."""
         return False
+
+    def freedoms(self) -> int | None:
+        """How many coordinates are independent; None if that depends on numbers that are not known yet."""
+        return None if self.may_be_redundant() else self.q0.shape[-1] - count_rows(self)
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        """What a person calls the entries of q; empty if they have no names."""
+        return ()
 
     def prepare(self) -> "AbstractSystem":
         """The same system with everything done that need not be done every step."""
@@ -191,7 +200,9 @@ def constraint_force(system: AbstractSystem, q: Array, t: Array, multipliers: Ar
 @eqx.filter_jit
 def constraint_jacobian(system: AbstractSystem, q: Array, t: Array) -> Float[Array, "rows q"]:
     """Phi_q."""
-    return jax.jacfwd(lambda q: constraint(system, q, t))(q)
+    n, pattern = q.shape[0], system.coupling()
+    rows = None if pattern is None else pattern[n : n + count_rows(system)]
+    return coloring.jacobian(lambda q: constraint(system, q, t), q, rows)
 
 
 @eqx.filter_jit
@@ -204,6 +215,12 @@ def constraint_rate(system: AbstractSystem, q: Array, v: Array, t: Array) -> Arr
 def constraint_curvature(system: AbstractSystem, q: Array, v: Array, t: Array) -> Array:
     """The part of Phi'' that does not contain the acceleration: (Phi_q v)_q v + 2 Phi_qt v + Phi_tt."""
     return jax.jvp(lambda q, t: constraint_rate(system, q, v, t), (q, t), (v, jnp.ones_like(t)))[1]
+
+
+@eqx.filter_jit
+def constraint_acceleration(system: AbstractSystem, q: Array, v: Array, a: Array, t: Array) -> Array:
+    """Phi'' = Phi_q a + (Phi_q v)_q v + 2 Phi_qt v + Phi_tt."""
+    return jax.jvp(lambda q, v, t: constraint_rate(system, q, v, t), (q, v, t), (v, a, jnp.ones_like(t)))[1]
 
 
 def saddle_matrix(mass: Array, jacobian: Array, kept: Array) -> Array:

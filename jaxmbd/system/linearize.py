@@ -176,9 +176,10 @@ def _read_system(model: Any) -> AbstractSystem:
 
 
 def _count_freedoms(system: AbstractSystem, state: State) -> int:
+    known = system.freedoms()
+    if known is not None:
+        return known
     kept = state.memory.kept_rows
-    if not system.may_be_redundant():
-        return state.q.shape[-1] - kept.shape[-1]
     if is_traced(kept):
         raise ValueError(
             "under jit, grad or vmap the number of freedoms of a system with redundant constraints is not known: give freedoms=..."

@@ -71,7 +71,7 @@ class Model:
             return system.watching() if system.joint_groups else system
         analysis = analyse(system)
         _report(system, analysis, self)
-        self._built = system.watching(analysis.redundant_joints) if analysis.redundant_rows else system
+        self._built = system.watching(analysis.redundant_joints, analysis.redundant_rows) if analysis.redundant_rows else system
         return self._built
 
 

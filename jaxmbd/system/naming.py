@@ -1,12 +1,13 @@
 """Parameters by name: "spring.stiffness", "hinge.point", "rod.mass", "weld.penalty.damping", and the leaves of a user's own Modules."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .equations import AbstractSystem
 from .parameters import Parameter, read, unknown
 
 if TYPE_CHECKING:
@@ -46,6 +47,21 @@ def set_values(system: "System", values: dict[str, Any]) -> "System":
 
 def parameter_names(system: "System") -> list[str]:
     return list(_catalogue(system))
+
+
+def find_coordinates(system: AbstractSystem, given: Sequence[str | int], argument: str) -> tuple[int, ...]:
+    """Places in q of coordinates given by name ("chassis.x", "rod.angle", "wheel.e2") or by place; `argument` is what messages call them."""
+    if isinstance(given, str):
+        raise ValueError(f"{argument} must be a sequence of names: write {argument}=({given!r},).")
+    names, found = system.coordinate_names(), []
+    for name in given:
+        if isinstance(name, str) and name not in names:
+            raise ValueError(unknown("coordinate", name, names))
+        index = names.index(name) if isinstance(name, str) else int(name)
+        if not 0 <= index < system.q0.shape[-1]:
+            raise ValueError(f"{argument}: there is no coordinate {index}; q has {system.q0.shape[-1]}.")
+        found.append(index)
+    return tuple(dict.fromkeys(found))
 
 
 def _find(system: "System", name: str) -> _Place:

@@ -38,10 +38,10 @@ from .equations import (
 )
 from .initial import first_memory, keep_rows, project_position
 from .model import Model
-from .parameters import is_traced, unknown
+from .naming import find_coordinates
+from .parameters import is_traced
 from .redundancy import choose_rows
 from .state import Memory, State
-from .system import System
 
 _MAX_ITERATIONS = 500
 _FIRST_PACE = 1e-2
@@ -92,7 +92,7 @@ def equilibrium(
         raise ValueError(f"model must be an mbd.Model or an mbd.AbstractSystem, got {type(model).__name__}.")
     if t is None:
         t = 0.0 if initial is None else initial.t
-    state, found = _solve(system, jnp.asarray(t, dtype=float), initial, _find_coordinates(system, held))
+    state, found = _solve(system, jnp.asarray(t, dtype=float), initial, find_coordinates(system, held, "held"))
     if not throw:
         return state
     if is_traced(found):
@@ -101,28 +101,6 @@ def equilibrium(
     if not bool(np.all(found)):
         raise RuntimeError(_failure(system, state))
     return state
-
-
-def _find_coordinates(system: AbstractSystem, held: Sequence[str | int]) -> tuple[int, ...]:
-    if isinstance(held, str):
-        raise ValueError(f"held must be a sequence of names: write held=({held!r},).")
-    names: dict[str, int] = {}
-    if isinstance(system, System):
-        for body, (group, _, where) in system.body_slices().items():
-            lengths = group.body.lengths()
-            turns = lengths.count(False)
-            rotation = ["angle"] if turns == 1 else [f"e{i}" for i in range(turns)]
-            components = [*"xyz"[: lengths.count(True)], *rotation]
-            names |= {f"{body}.{component}": where.start + i for i, component in enumerate(components)}
-    found = []
-    for name in held:
-        if isinstance(name, str) and name not in names:
-            raise ValueError(unknown("coordinate", name, names))
-        index = names[name] if isinstance(name, str) else int(name)
-        if not 0 <= index < system.q0.shape[-1]:
-            raise ValueError(f"held: there is no coordinate {index}; q has {system.q0.shape[-1]}.")
-        found.append(index)
-    return tuple(dict.fromkeys(found))
 
 
 def _failure(system: AbstractSystem, state: State) -> str:

@@ -86,6 +86,8 @@ class System(AbstractSystem):
     """Whether rows of Phi may follow from others, so that the run must choose among them."""
     redundant_joints: tuple[str, ...] = eqx.field(static=True, default=())
     """The joints of such loops, as far as the initial configuration shows: their reactions are not unique."""
+    redundant_rows: int | None = eqx.field(static=True, default=None)
+    """How many rows follow from others; None: could not be counted at build."""
     geometry: Geometry | None = None
     """Derived from the rest by `prepare`."""
     last_angles: Float[Array, "angles"] | None = None
@@ -174,9 +176,23 @@ class System(AbstractSystem):
     def may_be_redundant(self):
         return self.redundant
 
-    def watching(self, joints: tuple[str, ...] = ()) -> "System":
+    def watching(self, joints: tuple[str, ...] = (), rows: int | None = None) -> "System":
         """The same system, watching for rows that follow from others."""
-        return dataclasses.replace(self, redundant=True, redundant_joints=joints)
+        return dataclasses.replace(self, redundant=True, redundant_joints=joints, redundant_rows=rows)
+
+    def freedoms(self):
+        if self.redundant and self.redundant_rows is None:
+            return None
+        return len(self.coordinate_lengths()) - len(self.row_lengths()) + (self.redundant_rows or 0)
+
+    def coordinate_names(self):
+        names = []
+        for body, (group, _, _) in self.body_slices().items():
+            lengths = group.body.lengths()
+            turns = lengths.count(False)
+            rotation = ["angle"] if turns == 1 else [f"e{i}" for i in range(turns)]
+            names += [f"{body}.{component}" for component in (*"xyz"[: lengths.count(True)], *rotation)]
+        return tuple(names)
 
     def describe_unknown(self, index):
         for name, (_, _, where) in self.body_slices().items():

@@ -1,0 +1,227 @@
+"""Explicit methods on the state-space form: what the implicit ones are measured against, and good ones for smooth, soft mechanisms."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ..solvers import linear
+from ..system.equations import AbstractSystem
+from ..system.partition import Partition, tangent
+from ..system.reduction import Point
+from ..system.state import State
+from .base import StepInfo, Work
+from .state_space import AbstractStateSpace, evaluate_after, read_method
+
+_STAGES = np.array(
+    [
+        [0, 0, 0, 0, 0, 0],
+        [1 / 5, 0, 0, 0, 0, 0],
+        [3 / 40, 9 / 40, 0, 0, 0, 0],
+        [44 / 45, -56 / 15, 32 / 9, 0, 0, 0],
+        [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0],
+        [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0],
+        [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84],
+    ]
+)
+"""Dormand and Prince (1980), order 5: the last stage is the result of the step."""
+_ERROR = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 525, -1 / 40])
+"""Weights of order 5 minus those of the embedded method of order 4."""
+
+
+class Carried(eqx.Module):
+    partition: Partition
+
+
+def _factors(system: AbstractSystem, state: State, partition: Partition) -> linear.Factors:
+    """Of Phi_u: the searches for dependent positions go on from the last ones that were made."""
+    return jax.lax.stop_gradient(tangent(system.recall(state.memory), state.memory, partition, state.q, state.t).factors)
+
+
+def _predict(state: State, t: Array) -> Float[Array, "q"]:
+    """Positions a little later, to begin a search with."""
+    ahead = t - state.t
+    return state.q + ahead * state.v + 0.5 * ahead**2 * state.acceleration
+
+
+class DormandPrince(AbstractStateSpace):
+    """The Runge-Kutta pair 5(4) of Dormand and Prince on the state-space form, for mechanisms without stiff springs.
+
+    - `rtol`, `atol`: allowed local error of independent coordinates and of their rates (m, rad, m/s, rad/s).
+    - `independent`: as for `RosenbrockNystrom`.
+
+    ```bibtex
+    @article{dormand1980family,
+      title={A family of embedded {Runge-Kutta} formulae},
+      author={Dormand, J. R. and Prince, P. J.},
+      journal={Journal of Computational and Applied Mathematics},
+      volume={6}, pages={19--26}, year={1980}
+    }
+    ```
+    """
+
+    rtol: Float[Array, ""]
+    atol: Float[Array, ""]
+    independent: tuple[str | int, ...] | None = eqx.field(static=True)
+    order: ClassVar[int] = 4
+    name: ClassVar[str] = "dormand-prince"
+
+    def __init__(self, rtol: Any = 1e-6, atol: Any = 1e-6, independent: Sequence[str | int] | None = None):
+        read_method(self, rtol, atol, independent)
+
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, linear.Factors]:
+        partition = self.first_partition(system, state)
+        return dataclasses.replace(state, method=Carried(partition)), _factors(system, state, partition)
+
+    def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
+        del known
+        system, partition = system.recall(state.memory), state.method.partition
+        chosen, d = partition.independent, partition.independent.shape[0]
+        start = jnp.concatenate([state.q[chosen], state.v[chosen], state.x])
+        factors = _factors(system, state, partition) if scratch is None else scratch
+
+        def rate(point: Point) -> Array:
+            return jnp.concatenate([point.v[chosen], point.acceleration[chosen], point.state_rate])
+
+        def stage(carry, row):
+            last, rates = carry
+            i, weights = row
+            t = state.t + h * jnp.sum(weights)
+            moved = start + h * weights @ rates[:-1]
+            point = evaluate_after(system, state, last, t, moved[:d], moved[d : 2 * d], moved[2 * d :], _predict(state, t))
+            return (point, rates.at[i].set(rate(point))), None
+
+        first = Point.of_state(state, factors)
+        rates = jnp.zeros((7, start.shape[0])).at[0].set(rate(first))
+        (end, rates), _ = jax.lax.scan(stage, (first, rates), (jnp.arange(1, 7), jnp.asarray(_STAGES[1:])))
+        error = h * _ERROR @ rates
+        errors = self.errors(state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
+        info = self.judge(system, state, end, errors, _work(end, 6))
+        return end.to_state(state.memory, Carried(self.next_partition(system, state, end))), _usable(end, factors), info
+
+
+def _work(end: Point, evaluations: int) -> Work:
+    count = jnp.asarray(evaluations, jnp.int32)
+    return Work(end.iterations, jnp.zeros((), jnp.int32), end.jacobians + evaluations, count, count, count)
+
+
+def _usable(end: Point, before: linear.Factors) -> linear.Factors:
+    """Factors to begin the next search with: not those of a failed one."""
+    return jax.lax.stop_gradient(jax.tree.map(lambda new, old: jnp.where(end.converged, new, old), end.factors, before))
+
+
+# --- Adams ----------------------------------------------------------------------------------------------------------------------------------
+
+_POINTS = 4
+
+
+class History(eqx.Module):
+    """Rates at the last steps, the newest first. They are of all coordinates, so that another partition can go on with them."""
+
+    partition: Partition
+    times: Float[Array, "4"]
+    velocities: Float[Array, "4 q"]
+    accelerations: Float[Array, "4 q"]
+    state_rates: Float[Array, "4 x"]
+    count: Int[Array, ""]
+    """how many rows are filled"""
+
+    @staticmethod
+    def begin(state: State, partition: Partition) -> "History":
+        first = lambda row: jnp.zeros((_POINTS, *row.shape)).at[0].set(row)  # noqa: E731
+        rows = (state.t, state.v, state.acceleration, state.state_rate)
+        return History(partition, *map(first, rows), jnp.ones((), jnp.int32))
+
+    def push(self, end: Point, partition: Partition) -> "History":
+        shift = lambda rows, row: jnp.concatenate([row[None], rows[:-1]])  # noqa: E731
+        return History(
+            partition,
+            shift(self.times, end.t),
+            shift(self.velocities, end.v),
+            shift(self.accelerations, end.acceleration),
+            shift(self.state_rates, end.state_rate),
+            jnp.minimum(self.count + 1, _POINTS),
+        )
+
+    def rates(self) -> Float[Array, "4 s"]:
+        chosen = self.partition.independent
+        return jnp.concatenate([self.velocities[:, chosen], self.accelerations[:, chosen], self.state_rates], axis=1)
+
+
+def _quadrature(nodes: Float[Array, "points"], used: Array) -> tuple[Float[Array, "points"], Float[Array, ""]]:
+    """Weights w with sum w_j f(node_j) = integral of f from 0 to 1 for polynomials, and the error for the next power over its factorial.
+
+    Nodes that are not `used` get no weight; the used ones come first.
+    """
+    powers = jnp.arange(nodes.shape[0])
+    k = jnp.sum(used)
+    lines = (used[:, None] & used[None, :]).astype(nodes.dtype) * nodes[None, :] ** powers[:, None]
+    lines = lines + jnp.diag(1.0 - used)
+    weights = jnp.linalg.solve(lines, jnp.where(used, 1.0 / (powers + 1.0), 0.0))
+    next_power = k.astype(nodes.dtype)
+    missed = 1.0 / (next_power + 1.0) - weights @ jnp.where(used, nodes**k, 0.0)
+    return weights, missed
+
+
+class AdamsPECE(AbstractStateSpace):
+    """Adams-Bashforth-Moulton of order 4 in PECE mode with variable steps, on the state-space form: the explicit baseline.
+
+    Two evaluations a step. Predictor and corrector are of order 4, their difference estimates the error (Milne). It starts with order 1 and
+    gains one order a step. A stiff spring limits the step to about 1.4 over its largest eigenvalue, whatever the tolerance. The
+    arguments are those of `DormandPrince`.
+
+    ```bibtex
+    @book{hairer1993solving,
+      title={Solving Ordinary Differential Equations {I}: Nonstiff Problems},
+      author={Hairer, E. and N{\\o}rsett, S. P. and Wanner, G.},
+      note={section III.5}, year={1993}
+    }
+    ```
+    """
+
+    rtol: Float[Array, ""]
+    atol: Float[Array, ""]
+    independent: tuple[str | int, ...] | None = eqx.field(static=True)
+    order: ClassVar[int] = 4
+    name: ClassVar[str] = "adams-pece"
+
+    def __init__(self, rtol: Any = 1e-6, atol: Any = 1e-6, independent: Sequence[str | int] | None = None):
+        read_method(self, rtol, atol, independent)
+
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, linear.Factors]:
+        partition = self.first_partition(system, state)
+        return dataclasses.replace(state, method=History.begin(state, partition)), _factors(system, state, partition)
+
+    def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
+        del known
+        system, history = system.recall(state.memory), state.method
+        partition: Partition = history.partition
+        chosen, d = partition.independent, partition.independent.shape[0]
+        start = jnp.concatenate([state.q[chosen], state.v[chosen], state.x])
+        factors = _factors(system, state, partition) if scratch is None else scratch
+        t = state.t + h
+        used = jnp.arange(_POINTS) < history.count
+        # Without a full history, nodes that do not count must still be different numbers.
+        past = jnp.where(used, (history.times - state.t) / h, -jnp.arange(_POINTS, dtype=h.dtype))
+        explicit, missed_explicit = _quadrature(past, used)
+        implicit, missed_implicit = _quadrature(jnp.concatenate([jnp.ones(1), past[:-1]]), used)
+        # Both rows weigh (the predicted rate, the past rates).
+        weights = jnp.stack([jnp.append(0.0, explicit), jnp.append(implicit, 0.0)])
+
+        def evaluate_row(carry, row):
+            last, rate = carry
+            moved = start + h * row @ jnp.concatenate([rate[None], history.rates()])
+            point = evaluate_after(system, state, last, t, moved[:d], moved[d : 2 * d], moved[2 * d :], _predict(state, t))
+            return (point, jnp.concatenate([point.v[chosen], point.acceleration[chosen], point.state_rate])), moved
+
+        first = Point.of_state(state, factors), jnp.zeros_like(start)
+        (end, _), (predicted, corrected) = jax.lax.scan(evaluate_row, first, weights)
+        error = (corrected - predicted) * missed_implicit / (missed_explicit - missed_implicit)
+        errors = self.errors(state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
+        info = self.judge(system, state, end, errors, _work(end, 2))
+        return end.to_state(state.memory, history.push(end, self.next_partition(system, state, end))), _usable(end, factors), info

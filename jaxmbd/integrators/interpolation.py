@@ -1,0 +1,41 @@
+"""Values within a step from those at its ends."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..system.state import State
+
+
+def place_in_step(old: State, new: State, t: Array) -> tuple[Array, Array]:
+    """The length of the step, and how much of it has passed at time t: 0 to 1."""
+    h = new.t - old.t
+    return h, jnp.where(h > 0, (t - old.t) / jnp.where(h > 0, h, 1.0), 0.0)
+
+
+def hermite(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array) -> Array:
+    """Cubic through values and derivatives at both ends; s in [0, 1]."""
+    return (1 + 2 * s) * (1 - s) ** 2 * y0 + s * (1 - s) ** 2 * h * d0 + s**2 * (3 - 2 * s) * y1 - s**2 * (1 - s) * h * d1
+
+
+def hermite_rate(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array) -> Array:
+    """The derivative of that cubic by time."""
+    difference = (y1 - y0) / jnp.where(h > 0, h, 1.0)
+    return (1 - s) * (1 - 3 * s) * d0 + 6 * s * (1 - s) * difference - s * (2 - 3 * s) * d1
+
+
+def interpolate_motion(old: State, new: State, t: Array) -> State:
+    """Cubics through positions and velocities at both ends, and their derivative as velocity: accelerations play no part, because in stiff
+    systems they amplify the smallest errors. Linear for what the equations of motion determine."""
+    h, s = place_in_step(old, new, t)
+    line = lambda a, b: a + s * (b - a)  # noqa: E731
+    return State(
+        t,
+        hermite(s, h, old.q, old.v, new.q, new.v),
+        jnp.where(h > 0, hermite_rate(s, h, old.q, old.v, new.q, new.v), old.v),
+        hermite(s, h, old.x, old.state_rate, new.x, new.state_rate),
+        line(old.multipliers, new.multipliers),
+        line(old.acceleration, new.acceleration),
+        line(old.state_rate, new.state_rate),
+        jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
+    )

@@ -1,0 +1,110 @@
+"""What the methods on the state-space form share: independent coordinates, tolerances, error weights, what a failed step says."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from ..control import AbstractController, LocalError
+from ..system.equations import AbstractSystem
+from ..system.parameters import Parameter, positive, read_all
+from ..system.partition import Partition, first_partition, read_independent, reconsider, tangent
+from ..system.reduction import Point, evaluate
+from ..system.state import State
+from .base import AbstractIntegrator, StepInfo, Work, rms
+from .interpolation import interpolate_motion
+
+_FIRST_STEP = 1e-4
+"""s, as in section 3 of Negrut et al. (2003)"""
+_SINGULAR = 1e-3
+"""A pivot of Phi_u below this part of the largest one, at a step that failed, counts as singular."""
+
+_PARAMETERS: dict[str, Parameter] = {"rtol": positive("1"), "atol": positive("m, rad, and their rates")}
+
+
+class AbstractStateSpace(AbstractIntegrator):
+    """A one-step or multistep method for y'' = f(t, y, y', x), x' = g in independent coordinates y.
+
+    `state.method` is a Module with the field `partition`.
+    """
+
+    rtol: eqx.AbstractVar[Float[Array, ""]]
+    atol: eqx.AbstractVar[Float[Array, ""]]
+    independent: eqx.AbstractVar[tuple[str | int, ...] | None]
+
+    def default_controller(self) -> AbstractController:
+        return LocalError(safety=0.9, growth=5.0, shrink=0.2, regrowth=5.0)  # (7)
+
+    def check(self, system: AbstractSystem) -> None:
+        read_independent(system, self.independent)
+
+    def first_step(self, system: AbstractSystem, state: State) -> Array:
+        return jnp.asarray(_FIRST_STEP)
+
+    def interpolate(self, old: State, new: State, t: Array) -> State:
+        return interpolate_motion(old, new, t)
+
+    def first_partition(self, system: AbstractSystem, state: State) -> Partition:
+        given = read_independent(system, self.independent)
+        return first_partition(system.recall(state.memory), state.memory, state.q, state.t, given)
+
+    def errors(self, old: State, new: Point, partition: Partition, position: Array, rate: Array, x: Array) -> Float[Array, "errors"]:
+        """Estimated errors of y, y', x over what the tolerances allow (4)."""
+        y = partition.independent
+        pairs = ((old.q[y], new.q[y], position), (old.v[y], new.v[y], rate), (old.x, new.x, x))
+        allowed = [self.atol + self.rtol * jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b, _ in pairs]
+        return jax.lax.stop_gradient(jnp.concatenate([error / scale for (_, _, error), scale in zip(pairs, allowed, strict=True)]))
+
+    def judge(self, system: AbstractSystem, old: State, new: Point, errors: Array, work: Work) -> StepInfo:
+        """The step's report. `system` has recalled the state's memory."""
+        partition: Partition = old.method.partition
+        n, d = old.q.shape[0], partition.independent.shape[0]
+        error = rms(errors)  # (5)
+        converged = new.converged & jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v)) & jnp.all(jnp.isfinite(new.acceleration))
+        failed = ~converged | ~(error <= 1.0)
+        singular, row = _weakness(system, old, partition, failed)
+        i = jnp.argmax(jnp.abs(errors)) if errors.shape[0] > 0 else jnp.zeros((), jnp.int32)
+        inaccurate = jnp.where(i < 2 * d, _pick(partition.independent, i % max(d, 1)), n + old.multipliers.shape[0] + i - 2 * d)
+        worst = jnp.where(singular, n + row, jnp.where(converged, inaccurate, new.worst))
+        return jax.lax.stop_gradient(StepInfo(error, converged, worst.astype(jnp.int32), work, singular))
+
+    def next_partition(self, system: AbstractSystem, old: State, new: Point) -> Partition:
+        partition = old.method.partition
+        if self.independent is not None:
+            return partition
+        return reconsider(system, old.memory, partition, new.steepest, new.q, new.t)
+
+
+def evaluate_after(system: AbstractSystem, old: State, last: Point, t: Array, y: Array, y_rate: Array, x: Array, guess: Array) -> Point:
+    """The state at (t, y, y', x), with the search for dependent positions helped by the last point; what the searches cost adds up."""
+    new = evaluate(system, old.memory, old.method.partition, t, y, y_rate, x, guess, last.factors)
+    added = (new.converged & last.converged, new.iterations + last.iterations, new.jacobians + last.jacobians)
+    return eqx.tree_at(lambda p: (p.converged, p.iterations, p.jacobians), new, added)
+
+
+def read_method(integrator: AbstractStateSpace, rtol: Any, atol: Any, independent: Sequence[str | int] | None) -> None:
+    """The part of a constructor that all state-space methods share."""
+    for field, value in read_all(type(integrator).__name__, _PARAMETERS, rtol=rtol, atol=atol).items():
+        setattr(integrator, field, jnp.asarray(value))
+    # A bare string would become a tuple of letters: it is kept, and refused with the fix when a system is at hand.
+    integrator.independent = independent if independent is None or isinstance(independent, str) else tuple(independent)  # pyright: ignore
+
+
+def _weakness(system: AbstractSystem, state: State, partition: Partition, failed: Bool[Array, ""]) -> tuple[Bool[Array, ""], Int[Array, ""]]:
+    """Whether the constraints were singular where a failed step began, and the row that is to blame."""
+
+    def look():
+        pivot, row = tangent(system, state.memory, partition, state.q, state.t).weakest_row()
+        return ~(pivot > _SINGULAR), row.astype(jnp.int32)
+
+    nothing = jnp.array(False), jnp.zeros((), jnp.int32)
+    weak, row = jax.lax.cond(eqxi.unvmap_any(failed), look, lambda: nothing)
+    return weak & failed, row
+
+
+def _pick(values: Array, i: Array) -> Array:
+    return values[i] if values.shape[0] > 0 else jnp.zeros((), jnp.int32)

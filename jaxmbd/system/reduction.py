@@ -1,0 +1,183 @@
+"""The state-space form: the motion of independent coordinates y alone, y'' = f(t, y, y', x), x' = g.
+
+Given y and y', the dependent positions solve Phi = 0, the dependent velocities Phi_q v + Phi_t = 0. With dq = N dy along the constraints
+and q'' = N y'' + c, where c satisfies Phi'' = 0 for y'' = 0, the equations of motion become
+
+    N^T M N y'' = N^T (Q - M c)
+
+and the multipliers follow from the equations of the dependent coordinates.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from ..solvers import linear
+from ..solvers.newton import Recycled, implicit_root, modified_newton
+from .equations import (
+    AbstractSystem,
+    constraint,
+    constraint_acceleration,
+    constraint_and_force,
+    constraint_curvature,
+    constraint_rate,
+    mass_product,
+    state_rate,
+    total_force,
+)
+from .partition import Partition, Tangent, counting_rows, tangent
+from .state import Memory, State
+
+_POSITION_TOLERANCE = 1e-12
+"""Error that Newton may leave in a dependent position, relative to 1 + |u|."""
+
+
+class Point(eqx.Module):
+    """A consistent state, and what it says of the constraints there."""
+
+    t: Float[Array, ""]
+    q: Float[Array, "q"]
+    v: Float[Array, "q"]
+    x: Float[Array, "x"]
+    multipliers: Float[Array, "rows"]
+    acceleration: Float[Array, "q"]
+    state_rate: Float[Array, "x"]
+    factors: linear.Factors
+    """of Phi_u, to begin the next search with"""
+    steepest: Float[Array, ""]
+    """the largest slope of a dependent coordinate"""
+    converged: Bool[Array, ""]
+    iterations: Int[Array, ""]
+    jacobians: Int[Array, ""]
+    worst: Int[Array, ""]
+    """the entry of q that could not be found"""
+
+    @staticmethod
+    def of_state(state: State, factors: linear.Factors) -> "Point":
+        zero = jnp.zeros((), jnp.int32)
+        return Point(
+            *(state.t, state.q, state.v, state.x, state.multipliers, state.acceleration, state.state_rate),
+            factors,
+            jnp.zeros(()),
+            jnp.array(True),
+            *(zero, zero, zero),
+        )
+
+    def to_state(self, memory: Memory, method: eqx.Module) -> State:
+        return State(self.t, self.q, self.v, self.x, self.multipliers, self.acceleration, self.state_rate, memory, method)
+
+
+def evaluate(
+    system: AbstractSystem,
+    memory: Memory,
+    partition: Partition,
+    t: Array,
+    y: Float[Array, "y"],
+    y_rate: Float[Array, "y"],
+    x: Float[Array, "x"],
+    guess: Float[Array, "q"],
+    factors: linear.Factors,
+) -> Point:
+    """The whole state from its independent part. `guess` are positions to begin the search for dependent ones with, `factors` those of Phi_u
+    somewhere near. `system` must have recalled the memory."""
+    q, (converged, iterations, jacobians, worst) = _positions(system, memory, partition, t, y, guess, factors)
+    here = tangent(system, memory, partition, q, t)
+    v = here.slope @ y_rate - here.lift(constraint_rate(system, q, jnp.zeros_like(q), t)[here.rows])
+    offset = -here.lift(constraint_curvature(system, q, v, t)[here.rows])
+    force = total_force(system, q, v, t, x)
+    inertia, _ = reduced_mass(system, here, q)
+    right = here.slope.T @ (force - mass_product(system, q, offset))
+    a = here.slope @ linear.solve_differentiably(inertia, linear.factorize(jax.lax.stop_gradient(inertia)), right) + offset
+    multipliers = here.multipliers(force - mass_product(system, q, a), memory.kept_rows.shape[0])
+    return Point(
+        *(t, q, v, x, multipliers, a, state_rate(system, x, q, v, t)),
+        *jax.lax.stop_gradient((here.factors, here.steepest)),
+        *(converged, iterations, jacobians, worst),
+    )
+
+
+def reduced_mass(system: AbstractSystem, here: Tangent, q: Array) -> tuple[Float[Array, "y y"], Float[Array, "q y"]]:
+    """N^T M N, and M N."""
+    product = jax.vmap(lambda column: mass_product(system, q, column), in_axes=1, out_axes=1)(here.slope)
+    return here.slope.T @ product, product
+
+
+def _positions(system, memory, partition: Partition, t, y, guess, factors):
+    """All positions from the independent ones, and how the search went."""
+    rows = counting_rows(system, memory, y.shape[0])
+    if rows.shape[0] == 0:
+        zero = jnp.zeros((), jnp.int32)
+        return partition.merge(y, guess[partition.dependent]), (jnp.array(True), zero, zero, zero)
+
+    def residual(u):
+        return constraint(system, partition.merge(y, u), t)[rows]
+
+    def jacobian(u):
+        return tangent(system, memory, partition, partition.merge(y, u), t).dependent_jacobian
+
+    def search():
+        start = guess[partition.dependent]
+        allowed = _POSITION_TOLERANCE * (1.0 + jnp.abs(start))
+
+        def size(correction):
+            return jnp.max(jnp.abs(correction) / allowed)
+
+        known = Recycled(factors, jnp.all(jnp.isfinite(factors.matrix)))
+        u, _, info = modified_newton(residual, jacobian, start, known, size, lambda u, r: jnp.array(True))
+        return u, (info.converged, info.iterations, info.jacobians, partition.dependent[info.worst].astype(jnp.int32))
+
+    u, report = implicit_root(residual, rows.shape[0], search)
+    return partition.merge(y, u), report
+
+
+class Jacobians(eqx.Module):
+    """Derivatives of the reduced right-hand side (y'', x') =: F."""
+
+    by_position: Float[Array, "s y"]
+    """dF/dy at fixed y' and x"""
+    by_rate: Float[Array, "s s"]
+    """dF/d(y', x)"""
+    by_time: Float[Array, "s"]
+
+
+def differentiate(system: AbstractSystem, point: State | Point, memory: Memory, here: Tangent) -> Jacobians:
+    """Exact derivatives of the reduced equations at a consistent state.
+
+    Differentiating the equations that (q, v, q'', lambda) satisfy, along motions that satisfy them too: with dq = N dy and a dv that keeps
+    Phi' = 0, the equations R = M q'' + Phi_q^T lambda - Q and Phi'' change by dR and dPhi'' at fixed q'' and lambda, and
+
+        N^T M N dy'' = -N^T (dR - M lift(dPhi''))
+
+    This costs one directional derivative of vectors for every direction. Differentiating `evaluate` instead would differentiate Phi_q, a
+    matrix, in every direction; the tests compare the two.
+    """
+    q, v, x, t, a = point.q, point.v, point.x, point.t, point.acceleration
+    pulling = memory.kept_rows * point.multipliers
+    n, d, k = q.shape[0], here.slope.shape[1], x.shape[0]
+
+    def equations(q, v, x, t):
+        _, pull = constraint_and_force(system, q, t, pulling)
+        motion = mass_product(system, q, a) + pull - total_force(system, q, v, t, x)
+        return motion, constraint_acceleration(system, q, v, a, t)[here.rows], state_rate(system, x, q, v, t)
+
+    def follow(dq, dt):
+        """The dv at fixed y' that goes with dq and dt."""
+        change = jax.jvp(lambda q, t: constraint_rate(system, q, v, t), (q, t), (dq, dt))[1]
+        return -here.lift(change[here.rows])
+
+    # Directions: y at fixed t, then t at fixed y, then y', then x.
+    drift = -here.lift(constraint_rate(system, q, jnp.zeros(n), t)[here.rows])
+    dq = jnp.concatenate([here.slope.T, drift[None], jnp.zeros((d + k, n))])
+    dt = jnp.zeros(2 * d + k + 1).at[d].set(1.0)
+    dv = jnp.concatenate([jax.vmap(follow)(dq[: d + 1], dt[: d + 1]), here.slope.T, jnp.zeros((k, n))])
+    dx = jnp.eye(2 * d + k + 1, k, k=-(2 * d + 1))
+    change = jax.vmap(lambda *direction: jax.jvp(equations, (q, v, x, t), direction)[1])(dq, dv, dx, dt)
+    motion, bend, rate = change
+    inertia, product = reduced_mass(system, here, q)
+    # lift(bend)^T M N, without M itself: M is symmetric.
+    pushed = here.solve(bend.T).T @ product[here.partition.dependent]
+    right = -(motion @ here.slope - pushed).T
+    accelerations = linear.solve_differentiably(inertia, linear.factorize(jax.lax.stop_gradient(inertia)), right)
+    whole = jnp.concatenate([accelerations, rate.T])
+    return Jacobians(whole[:, :d], whole[:, d + 1 :], whole[:, d])
