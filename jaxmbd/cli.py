@@ -152,9 +152,13 @@ def _plain_warnings():
 def _list(options: argparse.Namespace) -> int:
     width = max(map(len, PROBLEMS))
     for name, problem in PROBLEMS.items():
-        choices = ", ".join(f"{key}={str(value).lower()}" for key, value in problem.options().items())
+        choices = ", ".join(f"{key}={_short(value)}" for key, value in problem.options().items())
         print(f"{name:{width}}  {problem.description}" + (f"  [{choices}]" if choices else ""))
     return 0
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
 
 
 # --- run ------------------------------------------------------------------------------------------------------------

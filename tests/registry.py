@@ -107,11 +107,45 @@ class DrivenFilter(mbd.AbstractSystem):
         return np.stack([expm(matrix * t) @ np.array([1.0, 0.0, 0.3]) for t in ts])
 
 
+class Sling(mbd.AbstractSystem):
+    """A mass at the end of an arm whose length is a function of time, with a filter of its position that acts back.
+
+    q = (x, y, angle): constrained, driven by time, a mass matrix that depends on q, differential states. All that a method may trip over.
+    """
+
+    q0: Array
+    v0: Array
+    x0: Array
+    length: Array
+    gravity: Array
+
+    def __init__(self, length=1.0, gravity=GRAVITY):
+        self.length, self.gravity = jnp.asarray(length, float), jnp.asarray(gravity, float)
+        self.q0 = jnp.stack([self.length, 0.0 * self.length, 0.0 * self.length])
+        self.v0, self.x0 = jnp.zeros(3), jnp.array([0.3])
+
+    def coordinate_lengths(self):
+        return True, True, False
+
+    def mass(self, q):
+        return jnp.diag(jnp.array([1.0, 1.0, 0.1])) * (1.0 + 0.2 * q[0] ** 2)
+
+    def force(self, q, v, t, x):
+        return jnp.stack([0.3 * jnp.sin(3.0 * t) + 0.2 * x[0], x[0] - self.gravity, -0.2 * v[2]])
+
+    def state_rate(self, x, q, v, t):
+        return (q[:1] - x) / 0.5 + 0.1 * jnp.cos(t)
+
+    def constraint(self, q, t):
+        arm = self.length * (1.0 + 0.2 * jnp.sin(2.0 * t))
+        return jnp.stack([q[0] - arm * jnp.cos(q[2]), q[1] - arm * jnp.sin(q[2])])
+
+
 def spinning_body() -> mbd.Model:
     """A torque-free asymmetric body, tumbling about its unstable axis: the mass matrix depends on the Euler parameters."""
     body = mbd.RigidBody("body", mass=2.0, inertia=(1.0, 2.0, 3.0), velocity=(0.1, 0, 0), angular_velocity=(0.1, 3.0, 0.2))
     return mbd.Model([body], forces=[mbd.Gravity((0.0, 0.0, 0.0))])
 
 
-INTEGRATORS = {"hht": mbd.HHT}
-"""Adaptive integrators for index-3 problems; each takes `tolerance`."""
+INTEGRATORS = {"hht": mbd.HHT, "rosenbrock-nystrom": lambda tolerance: mbd.RosenbrockNystrom(tolerance, tolerance)}
+"""Adaptive integrators for constrained problems; each takes `tolerance`."""

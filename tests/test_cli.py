@@ -27,9 +27,12 @@ def run_in(tmp_path_factory):
 def test_list_shows_every_problem_and_its_options(capsys):
     assert main(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(PROBLEMS)
-    assert "n=8" in lines[-1]
-    assert "spatial=true" in lines[-1]
+    names = [line.split()[0] for line in lines]
+    assert names == list(PROBLEMS)
+    chain = lines[names.index("chain")]
+    assert "n=8" in chain
+    assert "spatial=true" in chain
+    assert "stiffness=2e+07" in lines[names.index("hmmwv")]
 
 
 def test_run_prints_a_table_and_writes_results_and_plot(run_in, capsys):
@@ -72,6 +75,15 @@ def test_a_failing_run_writes_what_it_has_and_says_why(run_in, capsys):
     with np.load(directory / "results.npz") as results:
         assert results["ts"].shape[0] == results["stats.steps"] + 1
     assert (directory / "plot.png").exists()
+
+
+def test_a_problem_may_bound_the_steps(run_in, capsys, monkeypatch):
+    monkeypatch.setitem(PROBLEMS, "pendulum", PROBLEMS["pendulum"]._replace(max_step=1e-3))
+    code, directory = run_in("--tolerance", "1")
+    assert code == 0
+    assert "steps of at most 0.001 s, t = 0" in capsys.readouterr().out
+    with np.load(directory / "results.npz") as results:
+        np.testing.assert_allclose(np.max(results["steps"]), 1e-3, rtol=1e-12)
 
 
 def test_warnings_are_one_line_each(run_in, capsys):

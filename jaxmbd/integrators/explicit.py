@@ -188,6 +188,7 @@ class AdamsPECE(AbstractStateSpace):
     atol: Float[Array, ""]
     independent: tuple[str | int, ...] | None = eqx.field(static=True)
     order: ClassVar[int] = 4
+    growth: ClassVar[float] = 2.0
     name: ClassVar[str] = "adams-pece"
 
     def __init__(self, rtol: Any = 1e-6, atol: Any = 1e-6, independent: Sequence[str | int] | None = None):

@@ -1,7 +1,7 @@
 """What the methods on the state-space form share: independent coordinates, tolerances, error weights, what a failed step says."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import equinox.internal as eqxi
@@ -35,9 +35,11 @@ class AbstractStateSpace(AbstractIntegrator):
     rtol: eqx.AbstractVar[Float[Array, ""]]
     atol: eqx.AbstractVar[Float[Array, ""]]
     independent: eqx.AbstractVar[tuple[str | int, ...] | None]
+    growth: ClassVar[float] = 5.0
+    """largest ratio of successive steps, (7)"""
 
     def default_controller(self) -> AbstractController:
-        return LocalError(safety=0.9, growth=5.0, shrink=0.2, regrowth=5.0)  # (7)
+        return LocalError(safety=0.9, growth=self.growth, shrink=0.2, regrowth=self.growth)
 
     def check(self, system: AbstractSystem) -> None:
         read_independent(system, self.independent)

@@ -21,6 +21,9 @@ _TURNS = 0.1
 """How much a coordinate that is no length [1/m] counts beside one that is, in the search for dependent ones: angles make the better
 independent coordinates of a chain, because the motion is smoother in them."""
 
+_PLACES = 1e-2
+"""How much less the last coordinate counts than the first: among equals, rounding must not decide."""
+
 
 class Partition(eqx.Module):
     """A choice of independent coordinates. It belongs to the discrete memory of a run: it has no derivative."""
@@ -129,7 +132,8 @@ def _choose(system: AbstractSystem, memory: Memory, q: Array, t: Array, freedoms
     n = q.shape[0]
     jacobian = constraint_jacobian(system, q, t)[counting_rows(system, memory, freedoms)]
     size = jnp.sqrt(jnp.sum(jacobian**2, axis=1))
-    columns = jacobian / jnp.where(size > 0, size, 1.0)[:, None] * jnp.where(jnp.asarray(system.coordinate_lengths()), 1.0, _TURNS)
+    weights = np.where(system.coordinate_lengths(), 1.0, _TURNS) * np.linspace(1.0, 1.0 - _PLACES, n)
+    columns = jacobian / jnp.where(size > 0, size, 1.0)[:, None] * weights
 
     def take(_, carry):
         columns, taken = carry

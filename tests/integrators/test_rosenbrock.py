@@ -1,0 +1,216 @@
+"""Rosenbrock-Nystrom methods: measured orders, the paper's step counts, derivatives, batches, dead points."""
+
+from typing import ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+from jaxmbd.integrators.rosenbrock import AbstractRosenbrock
+from jaxmbd.integrators.tableaux import NEGRUT4, VERWER2
+
+from ..registry import Oscillator, Sling
+
+END = 0.5
+ANGLES = ("rod1.angle", "rod2.angle")
+
+
+@pytest.fixture(scope="module")
+def sling_end():
+    final = mbd.simulate(Sling(), END, integrator=mbd.DormandPrince(1e-13, 1e-13)).final
+    return [np.asarray(part) for part in (final.q, final.v, final.x, final.multipliers)]
+
+
+class Variant(AbstractRosenbrock):
+    """A Rosenbrock method with other weights or a wrong Jacobian."""
+
+    rtol: jax.Array
+    atol: jax.Array
+    independent: tuple | None = eqx.field(static=True)
+    scaled_error: bool = eqx.field(static=True)
+    reuse: int = eqx.field(static=True)
+    wrong: float = eqx.field(static=True)
+    order: ClassVar[int] = 1
+    name: ClassVar[str] = "variant"
+
+    def __init__(self, wrong):
+        self.rtol = self.atol = jnp.array(1e-4)
+        self.independent, self.scaled_error, self.reuse, self.wrong = None, False, 1, wrong
+
+    def differentiate(self, system, state, here):
+        exact = super().differentiate(system, state, here)
+        return jax.tree.map(lambda leaf: (1 - self.wrong) * leaf + self.wrong * 0.7, exact)
+
+
+class Embedded(Variant):
+    tableau: ClassVar = NEGRUT4._replace(b=NEGRUT4.b_hat)
+
+
+class Inexact(Variant):
+    tableau: ClassVar = VERWER2
+
+
+METHODS = {
+    "order 4": (mbd.RosenbrockNystrom(), 4),
+    "rodas4": (mbd.Rodas4(), 4),
+    "embedding": (Embedded(wrong=0.0), 3),
+    "w-method": (mbd.WMethod(), 2),
+    "w-method, old Jacobians": (mbd.WMethod(reuse=4), 2),
+    "w-method, wrong Jacobian": (Inexact(wrong=0.5), 2),
+}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_measured_order(name, sling_end):
+    """On a non-autonomous problem with a driven constraint and differential states; multipliers are as accurate as the rest."""
+    method, expected = METHODS[name]
+    errors = []
+    for n in (40, 80, 160):
+        final = mbd.simulate(Sling(), END, integrator=method, step=END / n).final
+        parts = (final.q, final.v, final.x, final.multipliers)
+        errors.append([np.max(np.abs(got - want)) for got, want in zip(parts, sling_end, strict=True)])
+    order = np.log2(np.array(errors[-2]) / np.array(errors[-1]))
+    slack = 0.6 if name == "rodas4" else 0.2  # Rodas4 reaches 1e-12 here, and is superconvergent in some of them
+    np.testing.assert_allclose(order, expected, atol=slack)
+
+
+def test_an_exact_jacobian_is_needed_for_more_than_order_two():
+    """The order of the paper's method falls with a wrong Jacobian: what the W-method is for."""
+
+    class Four(Variant):
+        tableau: ClassVar = NEGRUT4
+
+    reference = mbd.simulate(Sling(), END, integrator=mbd.DormandPrince(1e-12, 1e-12)).final.q
+    errors = [np.max(np.abs(mbd.simulate(Sling(), END, integrator=Four(wrong=0.5), step=END / n).final.q - reference)) for n in (80, 160)]
+    assert np.log2(errors[0] / errors[1]) < 2.5
+
+
+@pytest.fixture(scope="module")
+def double_pendulum():
+    return mbd.problems.double_pendulum().build()
+
+
+class TestDoublePendulum:
+    """Table 5 of the paper. Coordinates chosen by pivoting are the two angles, so both ways are one program."""
+
+    @pytest.mark.parametrize(
+        ("tolerance", "steps", "slack"), [(1e-2, 29, 2), (1e-3, 49, 0), (1e-4, 85, 0), (1e-5, 148, 0), (1e-6, 264, 8), (1e-7, 467, 14)]
+    )
+    def test_step_counts(self, double_pendulum, tolerance, steps, slack):
+        run = mbd.simulate(double_pendulum, 2.0, integrator=mbd.RosenbrockNystrom(tolerance, tolerance, independent=ANGLES))
+        assert abs(run.stats["steps"] - steps) <= slack
+        assert np.max(run.constraint_violation()) < 1e-10
+        assert run.stats["force_evaluations"] == 3 * (run.stats["steps"] + run.stats["rejected"])
+
+    def test_the_automatic_choice_is_the_same(self, double_pendulum):
+        chosen = mbd.simulate(double_pendulum, 2.0, integrator=mbd.RosenbrockNystrom(1e-4, 1e-4))
+        assert chosen.stats["steps"] == 85
+
+    def test_batches_equal_single_runs(self, double_pendulum):
+        def end(damping):
+            system = double_pendulum.set({"spring2.damping": damping})
+            run = mbd.simulate(system, 0.5, integrator=mbd.RosenbrockNystrom(1e-4, 1e-4), max_steps=128)
+            return run.final.q, run.stats["steps"]
+
+        dampings = jnp.geomspace(1e4, 1e6, 16)
+        q, steps = jax.jit(jax.vmap(end))(dampings)
+        alone = jax.jit(end)
+        for i, damping in enumerate(dampings):
+            q_alone, steps_alone = alone(damping)
+            assert steps[i] == steps_alone
+            np.testing.assert_allclose(q[i], q_alone, rtol=0, atol=1e-10)
+
+
+def test_scaled_error_takes_fewer_steps_when_stiff(double_pendulum):
+    plain = mbd.simulate(double_pendulum, 2.0, integrator=mbd.RosenbrockNystrom(1e-4, 1e-4))
+    scaled = mbd.simulate(double_pendulum, 2.0, integrator=mbd.RosenbrockNystrom(1e-4, 1e-4, scaled_error=True))
+    assert scaled.stats["steps"] <= plain.stats["steps"]
+    np.testing.assert_allclose(scaled.final.q, plain.final.q, atol=1e-3)
+
+
+class TestDerivatives:
+    """Forward against reverse against differences of replayed runs."""
+
+    AT = jnp.array([1.0, 9.81])
+    METHODS: ClassVar = {"order 4": mbd.RosenbrockNystrom(1e-4, 1e-4), "w-method": mbd.WMethod(1e-2, 1e-2, reuse=3)}
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_gradients_agree(self, name):
+        method = self.METHODS[name]
+
+        def end(p, adjoint="reverse", step=None):
+            run = mbd.simulate(Sling(p[0], p[1]), END, integrator=method, adjoint=adjoint, step=step, max_steps=64)
+            return run.final.q[1] + 0.1 * run.final.v[0] + run.final.x[0]
+
+        reverse = jax.jit(jax.grad(end))(self.AT)
+        forward = jax.jit(jax.jacfwd(lambda p: end(p, "forward")))(self.AT)
+        np.testing.assert_allclose(reverse, forward, rtol=1e-9)
+        steps = mbd.simulate(Sling(), END, integrator=method).steps
+        replay = jax.jit(lambda p: end(p, step=steps))
+        for i in range(2):
+            shift = 1e-5 * jnp.eye(2)[i] * self.AT
+            difference = (replay(self.AT + shift) - replay(self.AT - shift)) / (2 * shift[i])
+            np.testing.assert_allclose(reverse[i], difference, rtol=1e-6)
+
+
+def test_without_constraints():
+    run = mbd.simulate(Oscillator(), 2.0, integrator=mbd.RosenbrockNystrom(1e-7, 1e-7))
+    rate = np.sqrt(20.0)
+    np.testing.assert_allclose(run.q[:, 0], np.cos(rate * run.ts), atol=1e-5)
+    middle = mbd.simulate(Oscillator(), 2.0, integrator=mbd.RosenbrockNystrom(1e-7, 1e-7), saveat=np.linspace(0, 2, 201))
+    np.testing.assert_allclose(middle.q[:, 0], np.cos(rate * middle.ts), atol=1e-5)
+    np.testing.assert_allclose(middle.v[:, 0], -rate * np.sin(rate * middle.ts), atol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def four_bar():
+    return mbd.problems.four_bar().build()
+
+
+class TestDeadPoint:
+    def test_coordinates_are_chosen_anew_on_the_way(self, four_bar):
+        """The crank goes round several times: no single coordinate of x and y type would do, energy says that nothing was lost."""
+        method = mbd.RosenbrockNystrom(1e-7, 1e-7)
+        run = mbd.simulate(four_bar, 2.0, integrator=method)
+        energy = run.energy().total
+        assert np.max(np.abs(energy - energy[0])) < 1e-3 * np.max(run.energy().kinetic)
+        assert np.max(run.constraint_violation()) < 1e-10
+
+    def test_a_given_coordinate_that_reaches_its_limit_is_named(self, four_bar):
+        """The rocker turns back where crank and coupler are in line: its angle cannot carry the motion through there."""
+        method = mbd.RosenbrockNystrom(1e-4, 1e-4, independent=("rocker.angle",))
+        run = mbd.simulate(four_bar, 2.0, integrator=method, throw=False)
+        assert run.result == mbd.RESULTS.singular_configuration
+        assert 0.0 < float(run.final.t) < 0.5
+        assert len(run.ts) > 5
+        assert np.max(run.constraint_violation()) < 1e-9
+        assert "singular configuration at t = " in run.message
+        assert "joint 'hinge" in run.message
+        with pytest.raises(mbd.SimulationError, match="singular configuration"):
+            mbd.simulate(four_bar, 2.0, integrator=method)
+
+
+class TestBadInput:
+    def test_wrong_number_of_coordinates(self, double_pendulum):
+        with pytest.raises(ValueError, match="must name 2 different coordinates"):
+            mbd.simulate(double_pendulum, 1.0, integrator=mbd.RosenbrockNystrom(independent=("rod1.angle",)))
+
+    def test_unknown_coordinate(self, double_pendulum):
+        with pytest.raises(ValueError, match=r"rod1\.angle"):
+            mbd.simulate(double_pendulum, 1.0, integrator=mbd.RosenbrockNystrom(independent=("rod1.angel", "rod2.angle")))
+
+    def test_a_bare_string(self, double_pendulum):
+        with pytest.raises(ValueError, match="sequence of names"):
+            mbd.simulate(double_pendulum, 1.0, integrator=mbd.RosenbrockNystrom(independent="rod1.angle"))
+
+    @pytest.mark.parametrize("bad", [0.0, -1e-3, float("nan")])
+    def test_tolerances(self, bad):
+        with pytest.raises(ValueError, match="rtol"):
+            mbd.RosenbrockNystrom(bad)
+
+    def test_reuse(self):
+        with pytest.raises(ValueError, match="reuse"):
+            mbd.WMethod(reuse=0)
