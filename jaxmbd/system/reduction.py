@@ -29,8 +29,9 @@ from .equations import (
 from .partition import Partition, Tangent, counting_rows, tangent
 from .state import Memory, State
 
-_POSITION_TOLERANCE = 1e-12
-"""Error that Newton may leave in a dependent position, relative to 1 + |u|."""
+_POSITION_TOLERANCE = 1e-7
+"""Error that the search may leave in a dependent position, relative to 1 + |u|. One correction with Phi_u at its end follows, which squares
+it: rounding is what remains, and no search is lost to rounding noise."""
 
 
 class Point(eqx.Module):
@@ -83,6 +84,7 @@ def evaluate(
     somewhere near. `system` must have recalled the memory."""
     q, (converged, iterations, jacobians, worst) = _positions(system, memory, partition, t, y, guess, factors)
     here = tangent(system, memory, partition, q, t)
+    q = q - jax.lax.stop_gradient(here.lift(constraint(system, q, t)[here.rows]))
     v = here.slope @ y_rate - here.lift(constraint_rate(system, q, jnp.zeros_like(q), t)[here.rows])
     offset = -here.lift(constraint_curvature(system, q, v, t)[here.rows])
     force = total_force(system, q, v, t, x)
