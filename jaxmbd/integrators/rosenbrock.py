@@ -77,7 +77,7 @@ class AbstractRosenbrock(AbstractStateSpace):
             return linear.solve_differentiably(matrix, factors, right)
 
         end, stages = _take_stages(system, state, here, jacobians, method, h, solve)
-        error, position_error = method.m_error @ stages, h * (method.mu_error @ stages[:, :d])
+        error, position_error = jnp.asarray(method.m_error) @ stages, h * (jnp.asarray(method.mu_error) @ stages[:, :d])
         if self.scaled_error:
             # (I - gamma h J)^-1 error, with J of the first-order system (y, z)' = (y', F)
             error = solve(error + method.gamma * h * jacobians.by_position @ position_error) / method.gamma
@@ -86,7 +86,7 @@ class AbstractRosenbrock(AbstractStateSpace):
         evaluations = jnp.asarray(method.evaluations, jnp.int32)
         # Factorised are Phi_u at the start and at every evaluation, and the matrix above.
         work = Work(end.iterations, fresh + 0, end.jacobians + method.evaluations + 2, evaluations, evaluations, evaluations)
-        info = self.judge(system, state, end, errors, work)
+        info = self.judge(state, end, here, errors, work)
         return end.to_state(state.memory, self._carry(system, state, end, jacobians, fresh)), scratch, info
 
     def _jacobians(self, system: AbstractSystem, state: State, here: Tangent) -> tuple[Jacobians, Array]:
@@ -95,9 +95,7 @@ class AbstractRosenbrock(AbstractStateSpace):
         if carried.jacobians is None:
             return self.differentiate(system, state, here), jnp.array(True)
         fresh = carried.age >= self.reuse
-        found = jax.lax.cond(
-            eqxi.unvmap_any(fresh), lambda: self.differentiate(system, state, here), lambda: carried.jacobians
-        )
+        found = jax.lax.cond(eqxi.unvmap_any(fresh), lambda: self.differentiate(system, state, here), lambda: carried.jacobians)
         return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), found, carried.jacobians), fresh
 
     def differentiate(self, system: AbstractSystem, state: State, here: Tangent) -> Jacobians:
@@ -105,7 +103,7 @@ class AbstractRosenbrock(AbstractStateSpace):
 
     def _carry(self, system: AbstractSystem, state: State, end: Point, jacobians: Jacobians, fresh: Array) -> Carried:
         carried: Carried = state.method
-        partition = self.next_partition(system, state, end)
+        partition = self.next_partition(system, end)
         if carried.jacobians is None:
             return Carried(partition, None, carried.age)
         changed = jnp.any(partition.independent != carried.partition.independent)  # then the Jacobians belong to other coordinates
@@ -147,8 +145,11 @@ def _take_stages(
         return (point, stages.at[i].set(solve(right), mode="drop")), None
 
     count = method.times.shape[0]
-    rows = (jnp.arange(count), *map(jnp.asarray, (method.times, method.slopes, method.a, method.c, method.theta, method.delta, method.reuses)))
-    start = Point.of_state(state, jax.lax.stop_gradient(here.factors)), jnp.zeros((count - 1, z.shape[0]))
+    rows = (
+        jnp.arange(count),
+        *map(jnp.asarray, (method.times, method.slopes, method.a, method.c, method.theta, method.delta, method.reuses)),
+    )
+    start = Point.of_state(state, here), jnp.zeros((count - 1, z.shape[0]))
     (end, stages), _ = jax.lax.scan(stage, start, rows)
     return end, stages
 

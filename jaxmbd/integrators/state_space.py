@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import equinox as eqx
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
 
 from ..control import AbstractController, LocalError
+from ..solvers import linear
 from ..system.equations import AbstractSystem
 from ..system.parameters import Parameter, positive, read_all
-from ..system.partition import Partition, first_partition, read_independent, reconsider, tangent
+from ..system.partition import Partition, Tangent, first_partition, read_independent, reconsider
 from ..system.reduction import Point, evaluate
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work, rms
@@ -21,7 +21,9 @@ from .interpolation import interpolate_motion
 _FIRST_STEP = 1e-4
 """s, as in section 3 of Negrut et al. (2003)"""
 _SINGULAR = 1e-3
-"""A pivot of Phi_u below this part of the largest one, at a step that failed, counts as singular."""
+"""Constraints this near to singular ones are to blame if a run ends there."""
+_HOPELESS = 25.0
+"""A slope of dependent coordinates this many times beyond the limit at which a choice is reconsidered fails the step."""
 
 _PARAMETERS: dict[str, Parameter] = {"rtol": positive("1"), "atol": positive("m, rad, and their rates")}
 
@@ -61,29 +63,29 @@ class AbstractStateSpace(AbstractIntegrator):
         allowed = [self.atol + self.rtol * jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b, _ in pairs]
         return jax.lax.stop_gradient(jnp.concatenate([error / scale for (_, _, error), scale in zip(pairs, allowed, strict=True)]))
 
-    def judge(self, system: AbstractSystem, old: State, new: Point, errors: Array, work: Work) -> StepInfo:
-        """The step's report. `system` has recalled the state's memory."""
-        partition: Partition = old.method.partition
+    def judge(self, old: State, new: Point, here: Tangent, errors: Array, work: Work) -> StepInfo:
+        """The step's report; `here` is the tangent where it began."""
+        partition = here.partition
         n, d = old.q.shape[0], partition.independent.shape[0]
         error = rms(errors)  # (5)
         converged = new.converged & jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v)) & jnp.all(jnp.isfinite(new.acceleration))
-        failed = ~converged | ~(error <= 1.0)
-        singular, row = _weakness(system, old, partition, failed)
+        # A step into the neighbourhood of a dead point is no step: on the other side, the search may find another branch of the motion.
+        hopeless = new.tangent.steepest > _HOPELESS * partition.limit
+        converged = converged & ~hopeless
+        weakness, row = linear.weakest_row(here.dependent_jacobian, here.factors)
+        singular, row = hopeless | ~(weakness > _SINGULAR), _pick(here.rows, row)
         i = jnp.argmax(jnp.abs(errors)) if errors.shape[0] > 0 else jnp.zeros((), jnp.int32)
         inaccurate = jnp.where(i < 2 * d, _pick(partition.independent, i % max(d, 1)), n + old.multipliers.shape[0] + i - 2 * d)
         worst = jnp.where(singular, n + row, jnp.where(converged, inaccurate, new.worst))
         return jax.lax.stop_gradient(StepInfo(error, converged, worst.astype(jnp.int32), work, singular))
 
-    def next_partition(self, system: AbstractSystem, old: State, new: Point) -> Partition:
-        partition = old.method.partition
-        if self.independent is not None:
-            return partition
-        return reconsider(system, old.memory, partition, new.steepest, new.q, new.t)
+    def next_partition(self, system: AbstractSystem, new: Point) -> Partition:
+        return new.tangent.partition if self.independent is not None else reconsider(system, new.tangent)
 
 
 def evaluate_after(system: AbstractSystem, old: State, last: Point, t: Array, y: Array, y_rate: Array, x: Array, guess: Array) -> Point:
     """The state at (t, y, y', x), with the search for dependent positions helped by the last point; what the searches cost adds up."""
-    new = evaluate(system, old.memory, old.method.partition, t, y, y_rate, x, guess, last.factors)
+    new = evaluate(system, old.memory, old.method.partition, t, y, y_rate, x, guess, last.tangent.factors)
     added = (new.converged & last.converged, new.iterations + last.iterations, new.jacobians + last.jacobians)
     return eqx.tree_at(lambda p: (p.converged, p.iterations, p.jacobians), new, added)
 
@@ -94,18 +96,6 @@ def read_method(integrator: AbstractStateSpace, rtol: Any, atol: Any, independen
         setattr(integrator, field, jnp.asarray(value))
     # A bare string would become a tuple of letters: it is kept, and refused with the fix when a system is at hand.
     integrator.independent = independent if independent is None or isinstance(independent, str) else tuple(independent)  # pyright: ignore
-
-
-def _weakness(system: AbstractSystem, state: State, partition: Partition, failed: Bool[Array, ""]) -> tuple[Bool[Array, ""], Int[Array, ""]]:
-    """Whether the constraints were singular where a failed step began, and the row that is to blame."""
-
-    def look():
-        pivot, row = tangent(system, state.memory, partition, state.q, state.t).weakest_row()
-        return ~(pivot > _SINGULAR), row.astype(jnp.int32)
-
-    nothing = jnp.array(False), jnp.zeros((), jnp.int32)
-    weak, row = jax.lax.cond(eqxi.unvmap_any(failed), look, lambda: nothing)
-    return weak & failed, row
 
 
 def _pick(values: Array, i: Array) -> Array:

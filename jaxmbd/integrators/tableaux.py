@@ -35,7 +35,7 @@ class RosenbrockTableau(NamedTuple):
     def stability(self, z: complex) -> complex:
         """R(z): what a step does to y' = lambda y with z = lambda h."""
         s = len(self.b)
-        return 1.0 + z * self.b @ np.linalg.solve(np.eye(s) - z * (self.alpha + self.gamma), np.ones(s))
+        return complex(1.0 + z * self.b @ np.linalg.solve(np.eye(s) - z * (self.alpha + self.gamma), np.ones(s)))
 
     def stability_at_infinity(self) -> float:
         return 1.0 - float(self.b @ np.linalg.solve(self.alpha + self.gamma, np.ones(len(self.b))))

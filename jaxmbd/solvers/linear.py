@@ -52,6 +52,22 @@ def solve_differentiably(matrix: Float[Array, "n n"], factors: Factors, right: F
     )
 
 
+def weakest_row(matrix: Float[Array, "n n"], factors: Factors) -> tuple[Float[Array, ""], Int[Array, ""]]:
+    """How far a factorised matrix is from a singular one (a rough reciprocal condition number), and the row that is then a combination of
+    others."""
+    n = matrix.shape[0]
+    if n == 0:
+        return jnp.ones(()), jnp.zeros((), jnp.int32)
+    if n <= SMALL:
+        # A column of the inverse is the answer to a unit in one row.
+        answers = jnp.max(jnp.abs(factors.matrix), axis=0)
+        row = jnp.argmax(jnp.where(jnp.isfinite(answers), answers, jnp.inf))
+        return 1.0 / (answers[row] * jnp.max(jnp.abs(matrix))), row
+    order, pivots = jax.lax.linalg.lu_pivots_to_permutation(factors.pivots, n), jnp.abs(jnp.diagonal(factors.matrix))
+    weakest = jnp.argmin(pivots)
+    return pivots[weakest] / jnp.max(pivots), order[weakest]
+
+
 def no_factors(n: int) -> Factors:
     """A placeholder of the right shape."""
     return Factors(jnp.zeros((n, n)), jnp.zeros(n, jnp.int32))

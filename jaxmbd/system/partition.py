@@ -46,6 +46,8 @@ class Tangent(eqx.Module):
     partition: Partition
     rows: Int[Array, "u"]
     """places in Phi of the rows that count"""
+    jacobian: Float[Array, "u q"]
+    """these rows of Phi_q"""
     dependent_jacobian: Float[Array, "u u"]
     """Phi_u"""
     factors: linear.Factors
@@ -76,17 +78,6 @@ class Tangent(eqx.Module):
         """The largest slope of a dependent coordinate: infinite where the choice is singular."""
         return jnp.max(jnp.abs(self.slope), initial=0.0)
 
-    def weakest_row(self) -> tuple[Float[Array, ""], Int[Array, ""]]:
-        """How far Phi_u is from singular (a pivot over the largest one) and the row of Phi that is nearly a combination of others."""
-        if self.rows.shape[0] == 0:
-            return jnp.ones(()), jnp.zeros((), jnp.int32)
-        scale = jnp.max(jnp.abs(self.dependent_jacobian), axis=1)
-        scaled = self.dependent_jacobian / jnp.where(scale > 0, scale, 1.0)[:, None]
-        upper, _, order = jax.lax.linalg.lu(jnp.where(jnp.isfinite(scaled), scaled, 0.0))
-        pivots = jnp.abs(jnp.diagonal(upper))
-        weakest = jnp.argmin(pivots)
-        return pivots[weakest] / jnp.maximum(jnp.max(pivots), 1e-300), self.rows[order[weakest]]
-
 
 def counting_rows(system: AbstractSystem, memory: Memory, freedoms: int) -> Int[Array, "u"]:
     """The places of the rows that are kept: as many as there are dependent coordinates."""
@@ -99,38 +90,41 @@ def counting_rows(system: AbstractSystem, memory: Memory, freedoms: int) -> Int[
 
 def tangent(system: AbstractSystem, memory: Memory, partition: Partition, q: Array, t: Array) -> Tangent:
     rows = counting_rows(system, memory, partition.independent.shape[0])
-    jacobian = constraint_jacobian(system, q, t)[rows]
-    moved = jacobian[:, partition.dependent]
+    return _split(rows, constraint_jacobian(system, q, t)[rows], partition)
+
+
+def _split(rows: Array, jacobian: Array, partition: Partition) -> Tangent:
+    moved, d = jacobian[:, partition.dependent], partition.independent.shape[0]
     factors = linear.factorize(jax.lax.stop_gradient(moved))
     slope = -linear.solve_differentiably(moved, factors, jacobian[:, partition.independent])
-    whole = jnp.zeros((q.shape[0], partition.independent.shape[0]))
-    whole = whole.at[partition.dependent].set(slope).at[partition.independent].set(jnp.eye(partition.independent.shape[0]))
-    return Tangent(partition, rows, moved, factors, whole)
+    whole = jnp.zeros((jacobian.shape[1], d)).at[partition.dependent].set(slope).at[partition.independent].set(jnp.eye(d))
+    return Tangent(partition, rows, jacobian, moved, factors, whole)
 
 
 def first_partition(system: AbstractSystem, memory: Memory, q: Array, t: Array, given: tuple[int, ...] | None) -> Partition:
     """The given choice, which then stays; or the best one for this configuration."""
-    if given is not None:
-        chosen = np.asarray(given, dtype=int)
-        rest = np.setdiff1d(np.arange(q.shape[0]), chosen)
-        return Partition(jnp.asarray(chosen), jnp.asarray(rest), jnp.full((), jnp.inf))
-    freedoms = system.freedoms()
+    freedoms = system.freedoms() if given is None else len(given)
     assert freedoms is not None  # `read_independent` has asked
-    return jax.lax.stop_gradient(_choose(system, memory, q, t, freedoms))
+    rows = counting_rows(system, memory, freedoms)
+    jacobian = jax.lax.stop_gradient(constraint_jacobian(system, q, t)[rows])
+    if given is None:
+        return _choose(system, rows, jacobian)
+    rest = np.setdiff1d(np.arange(q.shape[0]), given)
+    return _limited(rows, jacobian, jnp.asarray(given, dtype=int), jnp.asarray(rest))
 
 
-def reconsider(system: AbstractSystem, memory: Memory, now: Partition, steepest: Array, q: Array, t: Array) -> Partition:
-    """The partition to go on with from q: the same one while dependent coordinates do not move much faster than when it was chosen."""
+def reconsider(system: AbstractSystem, here: Tangent) -> Partition:
+    """The partition to go on with: the same one while dependent coordinates do not move much faster than when it was chosen."""
+    now, steepest = here.partition, here.steepest
     poor = (steepest > now.limit) & jnp.isfinite(steepest)
     # The same for all lanes of a batch, so that vmap leaves it a condition.
-    chosen = jax.lax.cond(eqxi.unvmap_any(poor), lambda: _choose(system, memory, q, t, now.independent.shape[0]), lambda: now)
+    chosen = jax.lax.cond(eqxi.unvmap_any(poor), lambda: _choose(system, here.rows, here.jacobian), lambda: now)
     return jax.lax.stop_gradient(jax.tree.map(lambda new, old: jnp.where(poor, new, old), chosen, now))
 
 
-def _choose(system: AbstractSystem, memory: Memory, q: Array, t: Array, freedoms: int) -> Partition:
+def _choose(system: AbstractSystem, rows: Array, jacobian: Float[Array, "u q"]) -> Partition:
     """Dependent coordinates by Gram-Schmidt with pivoting on the columns of Phi_q: those that the constraints hold most firmly."""
-    n = q.shape[0]
-    jacobian = constraint_jacobian(system, q, t)[counting_rows(system, memory, freedoms)]
+    dependents, n = jacobian.shape
     size = jnp.sqrt(jnp.sum(jacobian**2, axis=1))
     weights = np.where(system.coordinate_lengths(), 1.0, _TURNS) * np.linspace(1.0, 1.0 - _PLACES, n)
     columns = jacobian / jnp.where(size > 0, size, 1.0)[:, None] * weights
@@ -142,11 +136,14 @@ def _choose(system: AbstractSystem, memory: Memory, q: Array, t: Array, freedoms
         direction = columns[:, i] / jnp.sqrt(jnp.maximum(left[i], 1e-300))
         return columns - jnp.outer(direction, direction @ columns), taken.at[i].set(True)
 
-    _, taken = jax.lax.fori_loop(0, n - freedoms, take, (columns, jnp.zeros(n, bool)))
+    _, taken = jax.lax.fori_loop(0, dependents, take, (columns, jnp.zeros(n, bool)))
     order = jnp.argsort(taken, stable=True)
-    chosen = Partition(order[:freedoms], order[freedoms:], jnp.zeros(()))
-    steepest = tangent(system, memory, chosen, q, t).steepest
-    return eqx.tree_at(lambda p: p.limit, chosen, _WORSE * jnp.maximum(steepest, 1.0))
+    return _limited(rows, jacobian, order[: n - dependents], order[n - dependents :])
+
+
+def _limited(rows: Array, jacobian: Array, independent: Array, dependent: Array) -> Partition:
+    chosen = Partition(independent, dependent, jnp.zeros(()))
+    return eqx.tree_at(lambda p: p.limit, chosen, _WORSE * jnp.maximum(_split(rows, jacobian, chosen).steepest, 1.0))
 
 
 def read_independent(system: AbstractSystem, independent: Sequence[str | int] | None) -> tuple[int, ...] | None:
@@ -161,7 +158,9 @@ def read_independent(system: AbstractSystem, independent: Sequence[str | int] | 
         return None
     places = find_coordinates(system, independent, "independent")
     if freedoms is not None and len(places) != freedoms:
-        raise ValueError(f"independent must name {freedoms} different coordinates, as many as there are degrees of freedom, got {_list(independent)}.")
+        raise ValueError(
+            f"independent must name {freedoms} different coordinates, as many as there are degrees of freedom, got {_list(independent)}."
+        )
     return places
 
 

@@ -29,7 +29,7 @@ from .equations import (
 from .partition import Partition, Tangent, counting_rows, tangent
 from .state import Memory, State
 
-_POSITION_TOLERANCE = 1e-7
+_POSITION_TOLERANCE = 1e-9
 """Error that the search may leave in a dependent position, relative to 1 + |u|. One correction with Phi_u at its end follows, which squares
 it: rounding is what remains, and no search is lost to rounding noise."""
 
@@ -44,10 +44,8 @@ class Point(eqx.Module):
     multipliers: Float[Array, "rows"]
     acceleration: Float[Array, "q"]
     state_rate: Float[Array, "x"]
-    factors: linear.Factors
-    """of Phi_u, to begin the next search with"""
-    steepest: Float[Array, ""]
-    """the largest slope of a dependent coordinate"""
+    tangent: Tangent
+    """without derivative: to begin the next search with, and to judge the choice of coordinates by"""
     converged: Bool[Array, ""]
     iterations: Int[Array, ""]
     jacobians: Int[Array, ""]
@@ -55,12 +53,11 @@ class Point(eqx.Module):
     """the entry of q that could not be found"""
 
     @staticmethod
-    def of_state(state: State, factors: linear.Factors) -> "Point":
+    def of_state(state: State, here: Tangent) -> "Point":
         zero = jnp.zeros((), jnp.int32)
         return Point(
             *(state.t, state.q, state.v, state.x, state.multipliers, state.acceleration, state.state_rate),
-            factors,
-            jnp.zeros(()),
+            jax.lax.stop_gradient(here),
             jnp.array(True),
             *(zero, zero, zero),
         )
@@ -94,7 +91,7 @@ def evaluate(
     multipliers = here.multipliers(force - mass_product(system, q, a), memory.kept_rows.shape[0])
     return Point(
         *(t, q, v, x, multipliers, a, state_rate(system, x, q, v, t)),
-        *jax.lax.stop_gradient((here.factors, here.steepest)),
+        jax.lax.stop_gradient(here),
         *(converged, iterations, jacobians, worst),
     )
 

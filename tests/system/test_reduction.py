@@ -88,7 +88,7 @@ class TestReduction:
             point, (position, velocity, acceleration, motion) = at(system, state, partition, state.t + 0.01)
             assert point.converged
             assert np.max(np.abs(position)) < 1e-11
-            assert np.max(np.abs(velocity)) < 1e-10
+            assert np.max(np.abs(velocity)) < 1e-9
             assert np.max(np.abs(acceleration)) < 1e-8 * (1 + np.max(np.abs(point.acceleration)))
             scale = 1 + np.max(np.abs(point.multipliers))
             assert np.max(np.abs(motion)) < 1e-10 * scale
