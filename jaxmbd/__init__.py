@@ -14,6 +14,9 @@ from .integrators.hht import Trapezoidal as Trapezoidal
 from .integrators.rosenbrock import Rodas4 as Rodas4
 from .integrators.rosenbrock import RosenbrockNystrom as RosenbrockNystrom
 from .integrators.rosenbrock import WMethod as WMethod
+from .measure import TrajectoryError as TrajectoryError
+from .measure import peak as peak
+from .measure import trajectory_error as trajectory_error
 from .results import RESULTS as RESULTS
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError

@@ -3,6 +3,7 @@
 from .hmmwv import hmmwv as hmmwv
 from .linkages import four_bar as four_bar
 from .linkages import slider_crank as slider_crank
+from .pendulums import DoublePendulumInAngles as DoublePendulumInAngles
 from .pendulums import chain as chain
 from .pendulums import double_pendulum as double_pendulum
 from .pendulums import pendulum as pendulum

@@ -1,13 +1,16 @@
 """Pendulums and chains: rods that hang on each other."""
 
+import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 
 from ..system.bodies import PlanarBody, RigidBody
 from ..system.elements import ground
+from ..system.equations import AbstractSystem
 from ..system.forces import TorsionSpringDamper
 from ..system.joints import Revolute
 from ..system.model import Model
-from .rods import gravity, hinge, rod
+from .rods import STANDARD_GRAVITY, gravity, hinge, rod
 
 
 def pendulum(spatial: bool = True) -> Model:
@@ -56,6 +59,37 @@ def double_pendulum(spatial: bool = False) -> Model:
         [hinge("hinge1", ground, rod1, (0.0, 0.0), spatial), hinge("hinge2", rod1, rod2, elbow, spatial)],
         [gravity(spatial), spring1, spring2],
     )
+
+
+class DoublePendulumInAngles(AbstractSystem):
+    """The same double pendulum as equations for its two angles, written down by hand: no bodies, no joints. For comparison."""
+
+    q0: Float[Array, "2"]
+    """rad, theta_1 and theta_2 to the x axis"""
+    v0: Float[Array, "2"]
+    """rad/s"""
+
+    def __init__(self):
+        self.q0, self.v0 = jnp.array([2 * np.pi, 23 * np.pi / 12]), jnp.array([0.0, 10.0])
+
+    def coordinate_lengths(self):
+        return False, False
+
+    def mass(self, q):
+        # Uniform rods of half lengths 1 and 1.5 m: m (2 L)^2 / 12 about the centre, 3 kg and 0.3 kg.
+        coupling = 2 * 0.3 * 1.0 * 1.5 * jnp.cos(q[0] - q[1])
+        first, second = 3.0 / 3 + 3.0 + 4 * 0.3, 0.3 * 1.5**2 / 3 + 0.3 * 1.5**2
+        return jnp.array([[first, 0.0], [0.0, second]]) + coupling * jnp.array([[0.0, 1.0], [1.0, 0.0]])
+
+    def force(self, q, v, t):
+        turning = 2 * 0.3 * 1.0 * 1.5 * jnp.sin(q[0] - q[1])
+        weights = STANDARD_GRAVITY * jnp.stack([(3.0 + 2 * 0.3) * 1.0 * jnp.cos(q[0]), 0.3 * 1.5 * jnp.cos(q[1])])
+        return turning * jnp.stack([-(v[1] ** 2), v[0] ** 2]) - weights
+
+    def stiff_force(self, q, v, t):
+        first = -400.0 * (q[0] - 1.5 * np.pi) - 15.0 * v[0]
+        second = -3e5 * (q[1] - q[0]) - 5e4 * (v[1] - v[0])
+        return jnp.stack([first - second, second])
 
 
 def chain(n: int = 8, spatial: bool = True) -> Model:
