@@ -6,6 +6,7 @@ from . import problems as problems
 from . import view as view
 from .control import LocalError as LocalError
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
+from .integrators.bdf import BDF as BDF
 from .integrators.hht import HHT as HHT
 from .integrators.hht import Newmark as Newmark
 from .integrators.hht import Trapezoidal as Trapezoidal

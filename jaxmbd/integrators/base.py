@@ -51,6 +51,10 @@ class StepInfo(eqx.Module):
     worst: Int[Array, ""]
     """the entry of (q, multipliers, x) that is to blame"""
     work: Work
+    order: Int[Array, ""] | None = None
+    """of the error estimate, if it is not the integrator's own for all steps"""
+    ratio: Float[Array, ""] | None = None
+    """of the next step to this one, as the integrator would like it if this one is accepted; None: it leaves that to the controller"""
 
 
 class AbstractIntegrator(eqx.Module):
@@ -75,6 +79,14 @@ class AbstractIntegrator(eqx.Module):
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Any]:
         """The state with what the method carries, and scratch, from a consistent state."""
         raise NotImplementedError
+
+    def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
+        """The state of `init` with what the method needs of the time before it, if its first step has the size h."""
+        return state
+
+    def orders_of(self, states: State) -> Int[Array, "rows"] | None:
+        """The orders of the steps that led to states; None if there is one for all."""
+        return None
 
     def first_step(self, system: AbstractSystem, state: State) -> Float[Array, ""]:
         """A step size to begin with [s]."""

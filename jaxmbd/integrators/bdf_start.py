@@ -1,0 +1,89 @@
+"""What a multistep method needs of the time before its start.
+
+Adaptive runs begin with order 1 and a tiny step; they need a past for a prediction only. Steps of a fixed order k need k - 1 values before the
+first: they come from the equations of motion in index-1 form, integrated backwards by small explicit steps. In a stiff system there is no
+smooth past to be found that way (what decays forwards explodes backwards); then the order rises step by step instead.
+"""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..system.equations import AbstractSystem, constraint_curvature, constraint_jacobian, saddle_matrix, state_rate, total_force
+from ..system.state import State
+from .multistep import Past
+
+_SUBSTEPS = 12
+"""Runge-Kutta steps in a step: the error, (1/12)^4 of what a step of order 4 would leave, does not show in steps of order 5 or 6."""
+_RELIABLE = 1e-3
+"""Half as many Runge-Kutta steps must agree to this part of the motion in the past."""
+
+
+def flat_past(state: State, h: Array, points: int, correction: Array, stiffness: Array, mass: Array) -> Past:
+    """A past of two points: now, and one step earlier by Taylor expansion. The latter serves predictions, never a formula."""
+    q = state.q - h * state.v + 0.5 * h**2 * state.acceleration
+    v = state.v - h * state.acceleration
+    x = state.x - h * state.state_rate
+    zero = jnp.zeros((), jnp.int32)
+
+    def rows(now: Array, before: Array) -> Array:
+        return jnp.concatenate([now[None], jnp.broadcast_to(before, (points - 1, *before.shape))])
+
+    return Past(
+        rows(state.q, q), rows(state.v, v), rows(state.x, x), jnp.full(points, h), zero + 2, zero, zero, correction, stiffness, mass
+    )
+
+
+def smooth_past(system: AbstractSystem, state: State, past: Past, h: Array) -> Past:
+    """The past at t - h, t - 2h, ... by Runge-Kutta's method; the given one where that is not reliable."""
+    system = system.recall(state.memory)
+    points = past.q.shape[0]
+    frozen = jax.lax.stop_gradient
+    fine = _backwards(frozen(system), frozen(state), h, points, _SUBSTEPS)
+    coarse = _backwards(frozen(system), frozen(state), h, points, _SUBSTEPS // 2)
+    reliable = jnp.array(True)
+    for a, b, now in zip(fine, coarse, (state.q, state.v, state.x), strict=True):
+        moved = jnp.max(jnp.abs(a - now), initial=0.0)
+        apart = jnp.max(jnp.abs(a - b), initial=0.0)
+        reliable &= (apart <= _RELIABLE * moved + 1e-12 * (1.0 + jnp.max(jnp.abs(now), initial=0.0))) & jnp.isfinite(moved)
+    # With a step of zero nothing overflows, and nothing that is not used spoils a derivative.
+    q, v, x = _backwards(system, state, jnp.where(reliable, h, 0.0), points, _SUBSTEPS)
+
+    def rows(now: Array, before: Array, otherwise: Array) -> Array:
+        return jnp.where(reliable, jnp.concatenate([now[None], before]), otherwise)
+
+    return dataclasses.replace(
+        past,
+        q=rows(state.q, q, past.q),
+        v=rows(state.v, v, past.v),
+        x=rows(state.x, x, past.x),
+        points=jnp.where(reliable, points, past.points).astype(jnp.int32),
+    )
+
+
+def _backwards(system: AbstractSystem, state: State, h: Array, points: int, substeps: int) -> tuple[Array, Array, Array]:
+    """(q, v, x) at t - h, ..., t - (points - 1) h."""
+    n, kept, small = state.q.shape[0], state.memory.kept_rows, -h / substeps
+
+    def rates(t, y):
+        q, v, x = y
+        matrix = saddle_matrix(system.mass(q), constraint_jacobian(system, q, t), kept)
+        right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])
+        return v, jnp.linalg.solve(matrix, right)[:n], state_rate(system, x, q, v, t)
+
+    def moved(y, rate, by):
+        return jax.tree.map(lambda a, b: a + by * b, y, rate)
+
+    def advance(y, i):
+        t = state.t + i * small
+        slopes = [rates(t, y)]
+        for by in (0.5, 0.5, 1.0):  # the classical method of order 4
+            slopes.append(rates(t + by * small, moved(y, slopes[-1], by * small)))
+        mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, *slopes)
+        y = moved(y, mean, small)
+        return y, y
+
+    _, ys = jax.lax.scan(advance, (state.q, state.v, state.x), jnp.arange((points - 1) * substeps))
+    return jax.tree.map(lambda rows: rows[substeps - 1 :: substeps], ys)
