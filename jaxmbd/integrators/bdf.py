@@ -253,7 +253,9 @@ class BDF(AbstractIntegrator):
         scaling, leading = equations.scaling(), equations.formula.leading
         row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
         # A violation e of index 3 appears in the multipliers as (alpha_0 / h)^2 e: precise steps ask for more.
-        allowed = jnp.minimum(_CONSTRAINT_TOLERANCE, 0.1 * self.tolerance * self.corrector) * row_scale + _ROUNDING * (1.0 + jnp.max(scratch.largest_q))
+        allowed = jnp.minimum(_CONSTRAINT_TOLERANCE, 0.1 * self.tolerance * self.corrector) * row_scale + _ROUNDING * (
+            1.0 + jnp.max(scratch.largest_q)
+        )
         weight, velocity_weight, state_weight = self._weights(system, scratch)
         constant = equations.grid.error_constants()[equations.order - 1]
 
@@ -273,7 +275,7 @@ class BDF(AbstractIntegrator):
         start = scaling.shrink(equations.prediction(scratch.multipliers.predict(equations.t)))
         y, recycled, info = modified_newton(
             scaling.residual(equations.residual),
-            lambda y: scaling.matrix(equations.jacobian(scaling.expand(y))),
+            scaling.jacobian(equations.jacobian),
             start,
             recycled,
             size,
@@ -378,7 +380,9 @@ def _read_orders(orders: Any) -> Array:
     if not is_traced(orders):
         orders = np.asarray(orders)
         if orders.ndim != 1 or orders.size == 0 or np.any(orders != np.round(orders)) or np.any((orders < 0) | (orders > _HIGHEST)):
-            raise ValueError(f"orders of BDF must be a one-dimensional array of whole numbers from 1 to {_HIGHEST}, such as solution.orders.")
+            raise ValueError(
+                f"orders of BDF must be a one-dimensional array of whole numbers from 1 to {_HIGHEST}, such as solution.orders."
+            )
     return jnp.asarray(orders, jnp.int32)
 
 
