@@ -229,14 +229,34 @@ def _start(job: _Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, A
     state, violation, assembled = start(system, job.t0, q, v, given.x, given.memory)
     h = jnp.where(jnp.isnan(job.first_step), job.integrator.first_step(system, state), job.first_step)
     state, stretch = loop.begin(system, job.integrator, job.controller, state, jax.lax.stop_gradient(h))
-    worst = jnp.maximum(jnp.max(violation.position, initial=0.0), jnp.max(violation.velocity, initial=0.0))
-    consistent = assembled & (worst < _CONSISTENT)
+    consistent = assembled & violation.small(_CONSISTENT)
     finite = jnp.all(jnp.isfinite(state.acceleration)) & jnp.all(jnp.isfinite(state.state_rate))
     result = RESULTS.where(finite, RESULTS.successful, RESULTS.not_finite_at_start)
     result = RESULTS.where(consistent, result, RESULTS.inconsistent_start)
     consistent = consistent & finite
     stretch = eqx.tree_at(lambda s: s.result, stretch, result)
     return system, state, stretch, violation, consistent
+
+
+def consistent_start(system: AbstractSystem) -> State:
+    """The system's initial state, made consistent; raises SimulationError if that fails."""
+    if not isinstance(system, System):
+        check_shapes(system)
+    prepared, state, violation, consistent = _consistent(system)
+    if not bool(consistent):
+        stats: dict[str, Any] = {}
+        zero = jnp.zeros((), jnp.int32)
+        solution = Solution(prepared, _one_row(state), state, stats, RESULTS.inconsistent_start, zero, jnp.zeros(0))
+        _finish(solution, True, _inconsistency(prepared, violation))
+    return state
+
+
+@eqx.filter_jit
+def _consistent(system: AbstractSystem) -> tuple[AbstractSystem, State, Violation, Array]:
+    given, system = _beginning(system), system.prepare()
+    q, v = system.normalize(given.q, given.v)
+    state, violation, assembled = start(system, jnp.zeros(()), q, v, given.x, given.memory)
+    return system, state, violation, assembled & violation.small(_CONSISTENT)
 
 
 def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps: Any, active: Any) -> loop.Plan:

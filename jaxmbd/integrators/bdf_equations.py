@@ -204,6 +204,10 @@ class Equations(eqx.Module):
         state = normalized(self.system, state)
         return dataclasses.replace(state, method=self.past.push(state, self.h, self.order, parts["correction"]))
 
+    def first_guess(self) -> Array:
+        """Where a Newton method begins that knows no more than the past."""
+        return self.prediction(self.old.multipliers)
+
     def prediction(self, multipliers: Array) -> Array:
         """Where Newton begins: all fields extrapolated by polynomials of degree k; multipliers as given."""
         past, degree = self.past, jnp.minimum(self.order, self.past.points - 1)

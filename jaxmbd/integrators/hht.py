@@ -122,6 +122,10 @@ class Equations(eqx.Module):
         """z of given averaged accelerations, multipliers and averaged x'."""
         return jnp.concatenate([a - self.a, multipliers, rate - self.rate])
 
+    def first_guess(self) -> Array:
+        """Where a Newton method begins that knows no more than the last state."""
+        return self.unknowns(self.a, self.old.multipliers, self.rate)
+
     def new_state(self, z: Array) -> State:
         da, multipliers, dr = self.split(z)
         old, h, c = self.old, self.h, self.c
@@ -267,6 +271,10 @@ class AbstractNewmark(AbstractIntegrator):
         )
         recycled_h = jnp.where(newton.jacobians > 0, h, scratch.recycled_h)
         return new, frozen(dataclasses.replace(scratch, recycled=recycled, recycled_h=recycled_h)), info
+
+    def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
+        """Those of a step from `state`."""
+        return Equations.of_step(system, self.coefficients(), state, h)
 
     def _search(self, system: AbstractSystem, equations: Equations, scratch: Scratch) -> tuple[Array, tuple[Recycled, NewtonInfo]]:
         """Predicts z and corrects it until (45) and (46) hold and the constraints are satisfied."""
