@@ -215,7 +215,7 @@ def _backward(residuals, gradients, perturbed, params, plan):
     system, integrator, _ = params
     diff, rest = eqx.partition((system, integrator), eqx.is_inexact_array)
     given = jax.tree.map(
-        lambda leaf, gradient: jnp.zeros_like(leaf) if gradient is None else gradient,
+        lambda leaf, gradient: None if leaf is None else jnp.zeros_like(leaf) if gradient is None else gradient,
         eqx.filter(record.states, eqx.is_inexact_array),
         gradients[0].states,
         is_leaf=lambda leaf: leaf is None,
