@@ -13,6 +13,7 @@ import numpy as np
 
 from . import __version__
 from .integrators.base import AbstractIntegrator
+from .integrators.bdf import BDF
 from .integrators.hht import HHT, Newmark, Trapezoidal
 from .problems.registry import PROBLEMS, Problem
 from .results import RESULTS
@@ -26,6 +27,7 @@ from .view import plot
 
 INTEGRATORS: dict[str, Callable[..., AbstractIntegrator]] = {
     "hht": HHT,
+    "bdf": BDF,
     "newmark": Newmark,
     "trapezoidal": Trapezoidal,
 }

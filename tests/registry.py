@@ -113,5 +113,5 @@ def spinning_body() -> mbd.Model:
     return mbd.Model([body], forces=[mbd.Gravity((0.0, 0.0, 0.0))])
 
 
-INTEGRATORS = {"hht": mbd.HHT}
+INTEGRATORS = {"hht": mbd.HHT, "bdf": mbd.BDF}
 """Adaptive integrators for index-3 problems; each takes `tolerance`."""

@@ -22,8 +22,11 @@ _RELIABLE = 1e-3
 
 
 def flat_past(state: State, h: Array, points: int, correction: Array, stiffness: Array, mass: Array) -> Past:
-    """A past of two points: now, and one step earlier by Taylor expansion. The latter serves predictions, never a formula."""
-    q = state.q - h * state.v + 0.5 * h**2 * state.acceleration
+    """A past of two points: now, and one step earlier on a straight line. The latter serves predictions, never a formula.
+
+    (With the acceleration, positions of a stiff system would be predicted far off: it may be large and gone after a small part of a step.)
+    """
+    q = state.q - h * state.v
     v = state.v - h * state.acceleration
     x = state.x - h * state.state_rate
     zero = jnp.zeros((), jnp.int32)
