@@ -141,7 +141,7 @@ class BDF(AbstractIntegrator):
 
     def precise(self) -> "BDF":
         tight = eqx.tree_at(lambda s: s.corrector, self, jnp.minimum(self.corrector, _PRECISE / self.tolerance))
-        object.__setattr__(tight, "prescribed", True)
+        object.__setattr__(tight, "prescribed", True)  # static, hence out of tree_at's reach; `tight` is nobody else's yet
         return tight
 
     def orders_of(self, states: State) -> Int[Array, "rows"]:
@@ -230,8 +230,8 @@ class BDF(AbstractIntegrator):
             ratio=ratio,
         )
         leading = jnp.where(newton.jacobians > 0, equations.formula.leading, scratch.recycled_leading)
-        scratch = dataclasses.replace(scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading)
-        return new, frozen(scratch), frozen(info)
+        after = dataclasses.replace(scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading)
+        return new, frozen(after), frozen(info)
 
     def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
         """Those of a step of a fixed order from `state`."""
