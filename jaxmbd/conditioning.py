@@ -31,7 +31,7 @@ class Conditioning(eqx.Module):
     by_field: dict[str, Float[Array, ""]]
     """largest entry of that correction in each field of unknowns"""
     corrections: Float[Array, "iterations"]
-    """2-norms of all corrections in the last step, also of those after saturation"""
+    """2-norms of all corrections, also of those after saturation, in the step where the last decreasing one is largest"""
 
 
 def conditioning(model: Model | AbstractSystem, integrator: AbstractIntegrator, h: Any, steps: int = 20) -> Conditioning:
@@ -64,7 +64,8 @@ def _run(system: AbstractSystem, integrator: Any, state: State, h: Array, steps:
         state, worst = carry
         new, found = _step(system, integrator, state, h)
         largest = jax.tree.map(jnp.maximum, worst, found)
-        return new, eqx.tree_at(lambda c: c.corrections, largest, found.corrections)
+        corrections = jnp.where(found.last_correction >= worst.last_correction, found.corrections, worst.corrections)
+        return new, eqx.tree_at(lambda c: c.corrections, largest, corrections)
 
     return jax.lax.fori_loop(0, steps, advance, (state, worst))[1]
 
