@@ -22,7 +22,7 @@ class Pendulum(CartesianPendulum):
 
 
 def measured(integrator):
-    return [mbd.conditioning(Pendulum(), integrator, h, steps=5) for h in STEPS]
+    return [mbd.conditioning(Pendulum(), integrator, h, steps=100) for h in STEPS]
 
 
 @pytest.mark.parametrize(

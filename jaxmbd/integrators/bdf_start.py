@@ -80,13 +80,17 @@ def _backwards(system: AbstractSystem, state: State, h: Array, points: int, subs
         return jax.tree.map(lambda a, b: a + by * b, y, rate)
 
     def advance(y, i):
-        t = state.t + i * small
-        slopes = [rates(t, y)]
-        for by in (0.5, 0.5, 1.0):  # the classical method of order 4
-            slopes.append(rates(t + by * small, moved(y, slopes[-1], by * small)))
-        mean = jax.tree.map(lambda a, b, c, d: (a + 2 * b + 2 * c + d) / 6, *slopes)
-        y = moved(y, mean, small)
+        def stage(carry, coefficients):
+            slope, total = carry
+            by, weight = coefficients
+            slope = rates(state.t + (i + by) * small, moved(y, slope, by * small))
+            return (slope, moved(total, slope, weight * small)), None
+
+        begin = (jax.tree.map(jnp.zeros_like, y), y)
+        (_, y), _ = jax.lax.scan(stage, begin, (nodes, weights))
         return y, y
 
+    # The classical method of order 4; a scan over its stages holds the equations once.
+    nodes, weights = jnp.array([0.0, 0.5, 0.5, 1.0]), jnp.array([1.0, 2.0, 2.0, 1.0]) / 6
     _, ys = jax.lax.scan(advance, (state.q, state.v, state.x), jnp.arange((points - 1) * substeps))
     return jax.tree.map(lambda rows: rows[substeps - 1 :: substeps], ys)

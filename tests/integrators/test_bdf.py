@@ -102,9 +102,7 @@ class TestOrder:
 
 
 class TestForms:
-    @pytest.mark.parametrize(
-        "options", [{"scaling": "none"}, {"form": "three-field", "scaling": "multipliers"}, {"form": "three-field"}], ids=str
-    )
+    @pytest.mark.parametrize("options", [{"scaling": "none"}, {"form": "three-field", "scaling": "multipliers"}], ids=str)
     def test_forms_and_scalings_give_the_same_motion(self, pendulum, options):
         default = mbd.simulate(pendulum, 0.1, integrator=mbd.BDF(1e-9, order=2), step=0.005)
         other = mbd.simulate(pendulum, 0.1, integrator=mbd.BDF(1e-9, order=2, **options), step=0.005)
