@@ -180,6 +180,7 @@ class BDF(AbstractIntegrator):
 
     def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
         past: Past = state.method
+        h = jnp.where(h > 0, h, 1.0)  # a run without steps
         past = flat_past(state, h, past.q.shape[0], past.correction, past.stiffness, past.mass)
         if self.prescribed and self.fixed_order is not None and self.fixed_order > 1:
             past = smooth_past(system, state, past, h)
