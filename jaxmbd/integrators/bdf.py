@@ -164,7 +164,7 @@ class BDF(AbstractIntegrator):
         correction = jnp.zeros_like(state.multipliers) if self.layout.stabilized else jnp.zeros(0)
         past = flat_past(state, jnp.ones(()), self.highest + 1, correction, frozen(stiffness), frozen(mass))
         state = dataclasses.replace(state, method=past)
-        unknowns = Equations.of_step(system, self.layout, state, jnp.ones(()), jnp.array(1)).scaling().left.shape[0]
+        unknowns = Equations.of_step(system, self.layout, state, jnp.ones(()), jnp.array(1)).scaling().rows.shape[0]
         orders = Orders.begin(jnp.ones((), jnp.int32))
         scratch = Scratch(
             orders,
@@ -204,7 +204,7 @@ class BDF(AbstractIntegrator):
             there = jax.lax.stop_gradient(equations)
             scaling = there.scaling()
             found = jax.lax.stop_gradient(there.unknowns_of(known))
-            right = scaling.left * equations.residual(found)
+            right = equations.residual(found) / scaling.rows
             z = found - scaling.expand(jnp.linalg.solve(scaling.matrix(there.jacobian(found)), right))
             return equations.new_state(z), scratch, _nothing_searched()
         assert scratch is not None
@@ -212,7 +212,7 @@ class BDF(AbstractIntegrator):
         equations = Equations.of_step(system, self.layout, state, h, self._order(state, scratch))
         scaling = frozen(equations.scaling())
         y, (recycled, newton) = implicit_root(
-            scaling.residual(equations.residual), scaling.left.shape[0], lambda: self._search(system, equations, scratch)
+            scaling.residual(equations.residual), scaling.rows.shape[0], lambda: self._search(system, equations, scratch)
         )
         new = equations.new_state(scaling.expand(y))
         errors, misses = self._errors(frozen(equations), frozen(new), scratch)
@@ -268,7 +268,7 @@ class BDF(AbstractIntegrator):
             return constant * sizes / (self.tolerance * self.corrector)
 
         def satisfied(y, residual):
-            return jnp.all(equations.violation(residual / scaling.left) <= allowed)
+            return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
 
         known = jnp.where(scratch.recycled_leading > 0, scratch.recycled_leading, leading)
         close = jnp.abs(jnp.log(leading / known)) < _CLOSE

@@ -57,11 +57,11 @@ class Equations(eqx.Module):
 
     The paper multiplies all rows by h (4), (37); its scalings follow from there:
 
-                      rows:  q    motion  Phi  Phi'  x         units:  q  v    lambda  mu   x
-        none                 h    h       h    h     h                 1  1    1       1    1        (4), (37)
-        left                 h    h       1    1     h                 1  1    1       1    1        (16), (44)
-        multipliers          h    1/s     1    1     h                 1  1    s       1    1        (23), (24)
-        full                 h    1/s     1    h     h                 1  1/h  s       1/h  1        (23), (29), (48), (49)
+                      units of rows:  q    motion  Phi  Phi'  x      of unknowns:  q  v    lambda  mu   x
+        none                          1/h  1/h     1/h  1/h   1/h                  1  1    1       1    1      (4), (37)
+        left                          1/h  1/h     1    1     1/h                  1  1    1       1    1      (16), (44)
+        multipliers                   1/h  s       1    1     1/h                  1  1    s       1    1      (23), (24)
+        full                          1/h  s       1    1/h   1/h                  1  1/h  s       1/h  1      (23), (29), (48), (49)
 
     with s = k_ave + m_ave / h^2 (28); for s = 1 / h^2 these are the printed ones.
     """
@@ -115,25 +115,26 @@ class Equations(eqx.Module):
         h, one, kept = self.h, jnp.ones(()), self.old.memory.kept_rows
         s = self.past.stiffness + self.past.mass / h**2
         rows = {
-            "none": {"q": h, "v": h, "multipliers": h, "correction": h, "x": h},
-            "left": {"q": h, "v": h, "multipliers": one, "correction": one, "x": h},
-            "multipliers": {"q": h, "v": 1 / s, "multipliers": one, "correction": one, "x": h},
-            "full": {"q": h, "v": 1 / s, "multipliers": one, "correction": h, "x": h},
+            "none": {"q": 1 / h, "v": 1 / h, "multipliers": 1 / h, "correction": 1 / h, "x": 1 / h},
+            "left": {"q": 1 / h, "v": 1 / h, "multipliers": one, "correction": one, "x": 1 / h},
+            "multipliers": {"q": 1 / h, "v": s, "multipliers": one, "correction": one, "x": 1 / h},
+            "full": {"q": 1 / h, "v": s, "multipliers": one, "correction": 1 / h, "x": 1 / h},
         }[self.layout.scaling]
-        units = {name: one for name in rows}
+        columns = {name: one for name in rows}
         if self.layout.scaling in ("multipliers", "full"):
-            units["multipliers"] = s
+            columns["multipliers"] = s
         if self.layout.scaling == "full":
-            units["v"] = units["correction"] = 1 / h
+            columns["v"] = columns["correction"] = 1 / h
         if not self.layout.velocities:
             rows["q"] = rows["v"]
-        left, right = [], []
+        row_units, column_units = [], []
         for name, place in self.fields().items():
             size = place.stop - place.start
-            row = held_rows(kept, rows[name], units[name]) if name in ("multipliers", "correction") else jnp.full(size, rows[name])
-            left.append(row[:size])
-            right.append(jnp.full(size, units[name]))
-        return Scaling(jnp.concatenate(left), jnp.concatenate(right))
+            held = name in ("multipliers", "correction")
+            units = held_rows(kept, rows[name], columns[name])[:size] if held else jnp.full(size, rows[name])
+            row_units.append(units)
+            column_units.append(jnp.full(size, columns[name]))
+        return Scaling(jnp.concatenate(row_units), jnp.concatenate(column_units))
 
     # --- equations ----------------------------------------------------------------------------------------------------------------------
 

@@ -153,9 +153,9 @@ class Equations(eqx.Module):
     def scaling(self) -> Scaling:
         """Constraints over beta h^2; unknowns are accelerations, multipliers and rates, which do not depend on h."""
         (n, m), one = self.sizes, jnp.ones(())
-        left = jnp.ones(n + m + self.rate.shape[0])
-        left = left.at[n : n + m].set(held_rows(self.old.memory.kept_rows, 1.0 / (self.c.beta * self.h**2), one))
-        return Scaling(left, jnp.ones_like(left))
+        rows = jnp.ones(n + m + self.rate.shape[0])
+        rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, self.c.beta * self.h**2, one))
+        return Scaling(rows, jnp.ones_like(rows))
 
     def fields(self) -> dict[str, slice]:
         """Where the unknowns are."""
@@ -250,7 +250,7 @@ class AbstractNewmark(AbstractIntegrator):
             there = jax.lax.stop_gradient(equations)
             found = jax.lax.stop_gradient(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
             scaling = there.scaling()
-            z = found - jnp.linalg.solve(scaling.matrix(there.jacobian(found)), scaling.left * equations.residual(found))
+            z = found - jnp.linalg.solve(scaling.matrix(there.jacobian(found)), equations.residual(found) / scaling.rows)
             return normalized(system, equations.new_state(z)), scratch, _nothing_searched()
         assert scratch is not None
         unknowns = sum(equations.sizes) + state.x.shape[0]
@@ -287,7 +287,7 @@ class AbstractNewmark(AbstractIntegrator):
             return jnp.maximum(*self._errors(equations, scratch, da, dr)) / self.corrector
 
         def satisfied(z, residual):
-            return jnp.all(equations.violation(residual / scaling.left) <= allowed)
+            return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
 
         close = jnp.abs(jnp.log(h / jnp.where(scratch.recycled_h > 0, scratch.recycled_h, h))) < _CLOSE
         recycled = Recycled(scratch.recycled.factors, scratch.recycled.usable & close)

@@ -11,34 +11,34 @@ from jaxtyping import Array, Float
 
 
 class Scaling(eqx.Module):
-    """Left and right diagonal scaling."""
+    """Equations and unknowns are measured in units: D_L = diag(1 / rows), D_R = diag(columns)."""
 
-    left: Float[Array, "n"]
-    """factors of the equations"""
-    right: Float[Array, "n"]
+    rows: Float[Array, "n"]
+    """units of the equations"""
+    columns: Float[Array, "n"]
     """units of the unknowns"""
 
     def residual(self, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
         """The scaled residual as a function of the scaled unknowns."""
-        return lambda y: self.left * function(self.right * y)
+        return lambda y: function(self.columns * y) / self.rows
 
     def jacobian(self, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
         """The Jacobian of the scaled residual, from that of the original."""
-        return lambda y: self.matrix(function(self.right * y))
+        return lambda y: self.matrix(function(self.columns * y))
 
     def matrix(self, jacobian: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """D_L J D_R (22a)."""
-        return self.left[:, None] * jacobian * self.right
+        return jacobian / self.rows[:, None] * self.columns
 
     def shrink(self, z: Float[Array, "n"]) -> Float[Array, "n"]:
-        """Unknowns in scaled units (22b)."""
-        return z / self.right
+        """Unknowns in their units (22b)."""
+        return z / self.columns
 
     def expand(self, y: Float[Array, "n"]) -> Float[Array, "n"]:
-        """Scaled unknowns in their own units."""
-        return self.right * y
+        """What scaled unknowns stand for."""
+        return self.columns * y
 
 
-def held_rows(kept: Float[Array, "rows"], left: Array, right: Array) -> Float[Array, "rows"]:
-    """Left factors of constraint rows whose multipliers have the unit `right`. A dropped row reads multiplier = 0: its pivot is 1."""
-    return kept * left + (1.0 - kept) / right
+def held_rows(kept: Float[Array, "rows"], row: Array, column: Array) -> Float[Array, "rows"]:
+    """Units of constraint rows whose multipliers have the unit `column`. A dropped row reads multiplier = 0: its pivot is 1."""
+    return kept * row + (1.0 - kept) * column
