@@ -4,8 +4,10 @@ from . import _precision as _precision  # first: float64 must be on before any a
 from . import control as control
 from . import problems as problems
 from . import view as view
+from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
+from .integrators.bdf import BDF as BDF
 from .integrators.explicit import AdamsPECE as AdamsPECE
 from .integrators.explicit import DormandPrince as DormandPrince
 from .integrators.hht import HHT as HHT

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import __version__
 from .integrators.base import AbstractIntegrator
+from .integrators.bdf import BDF
 from .integrators.hht import HHT, Newmark, Trapezoidal
 from .problems.registry import PROBLEMS, Problem
 from .results import RESULTS
@@ -26,6 +27,7 @@ from .view import plot
 
 INTEGRATORS: dict[str, Callable[..., AbstractIntegrator]] = {
     "hht": HHT,
+    "bdf": BDF,
     "newmark": Newmark,
     "trapezoidal": Trapezoidal,
 }
@@ -253,8 +255,10 @@ def _table(solution: Solution, problem: Problem, compile_time: float, run_time: 
     of_energy = f"largest change; {energy[0]:.4g} J at the start"
     if not problem.conserves_energy:
         of_energy += ", dampers or motors at work"
+    orders = [] if solution.orders is None else [("mean order", f"{np.mean(solution.orders):.2f}", "of the accepted steps")]
     return [
         ("steps", f"{stats['steps']}", "accepted"),
+        *orders,
         ("rejections", f"{stats['rejected']}", "steps tried again with a smaller size"),
         ("Newton iterations", f"{stats['newton_iterations']}", ""),
         ("Jacobians", f"{stats['jacobians']}", "evaluated and factorised"),

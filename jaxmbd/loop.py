@@ -64,6 +64,7 @@ def begin(
     system: AbstractSystem, integrator: AbstractIntegrator, controller: AbstractController, state: State, h: Array
 ) -> tuple[State, Stretch]:
     state, scratch = integrator.init(system, state)
+    state = integrator.look_back(system, state, jax.lax.stop_gradient(h))
     zero = jnp.zeros((), jnp.int32)
     stretch = Stretch(scratch, controller.init(), h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero, jnp.array(False))
     return state, jax.lax.stop_gradient(stretch)
@@ -77,7 +78,8 @@ def _attempt(system, integrator, controller, state: State, now: Stretch, h: Arra
     """One try. Returns the new state, whether it is accepted, and where the run stands then."""
     new, scratch, info = integrator.step(system, state, now.scratch, h)
     new = eqx.tree_at(lambda s: s.t, new, jnp.where(last, t1, new.t))
-    decision, control = controller.adapt(info, integrator.order, h, now.control)
+    order = integrator.order if info.order is None else info.order
+    decision, control = controller.adapt(info, order, h, now.control)
     accept = decision.accept
     memory = jax.lax.stop_gradient(remember(system, new.q, new.t, state.memory))
     new = eqx.tree_at(lambda s: s.memory, new, memory)

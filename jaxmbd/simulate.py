@@ -30,6 +30,8 @@ _TRACED_STEPS = 4096
 """Room for accepted steps under jit, grad or vmap, where shapes must be known beforehand, unless max_steps says otherwise."""
 _MAX_STEPS = 1_000_000
 _CONSISTENT = 1e-7
+_HIGHEST_ORDER = 6
+"""that any variable-order integrator has"""
 
 
 def simulate(
@@ -78,6 +80,7 @@ def simulate(
     steps = options.pop("steps")
     if steps is not None:
         method = method.precise()
+        options["first_step"] = steps[0]
     job = _Job(
         system,
         method,
@@ -226,14 +229,34 @@ def _start(job: _Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, A
     state, violation, assembled = start(system, job.t0, q, v, given.x, given.memory)
     h = jnp.where(jnp.isnan(job.first_step), job.integrator.first_step(system, state), job.first_step)
     state, stretch = loop.begin(system, job.integrator, job.controller, state, jax.lax.stop_gradient(h))
-    worst = jnp.maximum(jnp.max(violation.position, initial=0.0), jnp.max(violation.velocity, initial=0.0))
-    consistent = assembled & (worst < _CONSISTENT)
+    consistent = assembled & violation.small(_CONSISTENT)
     finite = jnp.all(jnp.isfinite(state.acceleration)) & jnp.all(jnp.isfinite(state.state_rate))
     result = RESULTS.where(finite, RESULTS.successful, RESULTS.not_finite_at_start)
     result = RESULTS.where(consistent, result, RESULTS.inconsistent_start)
     consistent = consistent & finite
     stretch = eqx.tree_at(lambda s: s.result, stretch, result)
     return system, state, stretch, violation, consistent
+
+
+def consistent_start(system: AbstractSystem) -> State:
+    """The system's initial state, made consistent; raises SimulationError if that fails."""
+    if not isinstance(system, System):
+        check_shapes(system)
+    prepared, state, violation, consistent = _consistent(system)
+    if not bool(consistent):
+        stats: dict[str, Any] = {}
+        zero = jnp.zeros((), jnp.int32)
+        solution = Solution(prepared, _one_row(state), state, stats, RESULTS.inconsistent_start, zero, jnp.zeros(0))
+        _finish(solution, True, _inconsistency(prepared, violation))
+    return state
+
+
+@eqx.filter_jit
+def _consistent(system: AbstractSystem) -> tuple[AbstractSystem, State, Violation, Array]:
+    given, system = _beginning(system), system.prepare()
+    q, v = system.normalize(given.q, given.v)
+    state, violation, assembled = start(system, jnp.zeros(()), q, v, given.x, given.memory)
+    return system, state, violation, assembled & violation.small(_CONSISTENT)
 
 
 def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps: Any, active: Any) -> loop.Plan:
@@ -260,11 +283,15 @@ def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
     if job.saveat is not None:
         states = loop.rows_at(job.integrator, record, after.count, job.saveat)
     steps = jnp.where(jnp.arange(record.steps.shape[0]) < after.count, record.steps, 0.0)
-    return Solution(system, states, final, _stats(after), result, after.blame, jax.lax.stop_gradient(steps))
+    orders = job.integrator.orders_of(record.states)
+    orders = None if orders is None else jnp.where(jnp.arange(steps.shape[0]) < after.count, orders[1:], 0)
+    return Solution(system, states, final, _stats(after, orders), result, after.blame, jax.lax.stop_gradient(steps), orders)
 
 
-def _stats(after: loop.Stretch) -> dict[str, Any]:
+def _stats(after: loop.Stretch, orders: Array | None = None) -> dict[str, Any]:
+    by_order = {} if orders is None else {f"steps_of_order_{k}": jnp.sum(orders == k) for k in range(1, _HIGHEST_ORDER + 1)}
     return {
+        **by_order,
         "steps": after.count,
         "rejected": after.rejected,
         "newton_failures": after.failures,
@@ -307,6 +334,7 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
         return _finish(solution, throw, _inconsistency(system, violation))
     pieces: list[State] = [_one_row(state)] if job.saveat is None else []
     sizes: list[np.ndarray] = []
+    orders: list[np.ndarray] = []
     times = None if job.saveat is None else np.asarray(job.saveat)
     saved_until, taken = -np.inf, 0
     with _bar(progress, float(job.t0), float(job.t1)) as bar:
@@ -318,6 +346,9 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
             count = int(stretch.count)
             taken += count
             sizes.append(np.asarray(record.steps)[:count])
+            taken_orders = job.integrator.orders_of(record.states)
+            if taken_orders is not None:
+                orders.append(np.asarray(taken_orders)[1 : count + 1])
             t = float(state.t)
             if job.saveat is None or times is None:
                 pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[1 : n + 1], record.states))
@@ -335,7 +366,9 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
     if not bool(ended) and not done:
         result = RESULTS.max_steps_reached
     states = jax.tree.map(lambda *leaves: jax.device_put(np.concatenate(leaves)), *pieces)
-    solution = Solution(system, states, state, _host_stats(stretch, taken), result, stretch.blame, jax.device_put(np.concatenate(sizes)))
+    all_orders = jax.device_put(np.concatenate(orders)) if orders else None
+    stats = _host_stats(stretch, taken, all_orders)
+    solution = Solution(system, states, state, stats, result, stretch.blame, jax.device_put(np.concatenate(sizes)), all_orders)
     return _finish(solution, throw)
 
 
@@ -363,8 +396,8 @@ def _one_row(state: State) -> State:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
 
 
-def _host_stats(stretch: loop.Stretch, steps: int) -> dict[str, Any]:
-    return {name: int(value) for name, value in _stats(stretch).items()} | {"steps": steps}
+def _host_stats(stretch: loop.Stretch, steps: int, orders: Array | None = None) -> dict[str, Any]:
+    return {name: int(value) for name, value in _stats(stretch, orders).items()} | {"steps": steps}
 
 
 def _finish(solution: Solution, throw: bool, detail: str = "") -> Solution:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from .results import RESULTS
 from .system.equations import AbstractSystem
@@ -60,11 +60,14 @@ class Solution(eqx.Module):
     """one row a saved time"""
     final: State
     stats: dict[str, Any]
-    """steps, rejected, newton_failures, newton_iterations, jacobians, factorizations, force_evaluations, a_evaluations, b_evaluations"""
+    """steps, rejected, newton_failures, newton_iterations, jacobians, factorizations, force_evaluations, a_evaluations, b_evaluations;
+    of variable-order integrators also steps_of_order_1, ..., steps_of_order_6"""
     result: RESULTS
     blame: Array
     steps: Float[Array, "steps"]
     """s, the accepted step sizes: `simulate(..., step=solution.steps)` replays them. Under jit, zeros follow them."""
+    orders: Int[Array, "steps"] | None = None
+    """of the accepted steps, if they vary; `BDF(orders=solution.orders)` replays them"""
 
     @property
     def ts(self) -> Float[Array, "rows"]:

@@ -147,5 +147,9 @@ def spinning_body() -> mbd.Model:
     return mbd.Model([body], forces=[mbd.Gravity((0.0, 0.0, 0.0))])
 
 
-INTEGRATORS = {"hht": mbd.HHT, "rosenbrock-nystrom": lambda tolerance: mbd.RosenbrockNystrom(tolerance, tolerance)}
+INTEGRATORS = {
+    "hht": mbd.HHT,
+    "bdf": mbd.BDF,
+    "rosenbrock-nystrom": lambda tolerance: mbd.RosenbrockNystrom(tolerance, tolerance),
+}
 """Adaptive integrators for constrained problems; each takes `tolerance`."""

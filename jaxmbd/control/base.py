@@ -22,5 +22,6 @@ class AbstractController(eqx.Module):
         """The controller's own state."""
         return jnp.zeros(0)
 
-    def adapt(self, info: Any, order: int, h: Array, memory: Any) -> tuple[Decision, Any]:
+    def adapt(self, info: Any, order: Any, h: Array, memory: Any) -> tuple[Decision, Any]:
+        """`order` is that of info.error: a number, or an array if it changes from step to step."""
         raise NotImplementedError

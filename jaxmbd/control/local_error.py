@@ -13,6 +13,7 @@ from .base import AbstractController, Decision
 class LocalError(AbstractController):
     """h_new = h * clip(safety * error^(-1 / (order + 1)), shrink, growth); right after a rejection at most `regrowth`.
 
+    After an accepted step, an integrator's own wish (`StepInfo.ratio`) takes the place of the formula.
     A step whose equations could not be solved is repeated with `failure` times its size.
     """
 
@@ -32,10 +33,13 @@ class LocalError(AbstractController):
         """Whether the last attempt was rejected."""
         return jnp.array(False)
 
-    def adapt(self, info: Any, order: int, h: Array, memory: Array):
+    def adapt(self, info: Any, order: Any, h: Array, memory: Array):
         usable = info.converged & jnp.isfinite(info.error)
         error = jnp.where(usable, jnp.maximum(info.error, 1e-12), 1.0)
         accept = usable & (info.error <= 1.0)
         limit = jnp.where(memory, self.regrowth, self.growth)
-        factor = jnp.clip(self.safety * error ** (-1.0 / (order + 1)), self.shrink, limit)
+        factor = self.safety * error ** (-1.0 / (order + 1))
+        if info.ratio is not None:
+            factor = jnp.where(accept, info.ratio, factor)
+        factor = jnp.clip(factor, self.shrink, limit)
         return Decision(accept, h * jnp.where(usable, factor, self.failure)), ~accept

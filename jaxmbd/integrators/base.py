@@ -53,6 +53,10 @@ class StepInfo(eqx.Module):
     work: Work
     singular: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(False))
     """True: the constraints are (nearly) singular here; `worst` is then the row to blame"""
+    order: Int[Array, ""] | None = None
+    """of the error estimate, if it is not the integrator's own for all steps"""
+    ratio: Float[Array, ""] | None = None
+    """of the next step to this one, as the integrator would like it if this one is accepted; None: it leaves that to the controller"""
 
 
 class AbstractIntegrator(eqx.Module):
@@ -78,6 +82,14 @@ class AbstractIntegrator(eqx.Module):
         """The state with what the method carries, and scratch, from a consistent state."""
         raise NotImplementedError
 
+    def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
+        """The state of `init` with what the method needs of the time before it, if its first step has the size h."""
+        return state
+
+    def orders_of(self, states: State) -> Int[Array, "rows"] | None:
+        """The orders of the steps that led to states; None if there is one for all."""
+        return None
+
     def first_step(self, system: AbstractSystem, state: State) -> Float[Array, ""]:
         """A step size to begin with [s]."""
         raise NotImplementedError
@@ -93,10 +105,3 @@ class AbstractIntegrator(eqx.Module):
     def interpolate(self, old: State, new: State, t: Array) -> State:
         """The state at a time within an accepted step, as accurate as the method."""
         raise NotImplementedError
-
-
-def rms(u: Array) -> Array:
-    """Root mean square; zero for an empty vector."""
-    mean = jnp.sum(u**2) / max(u.shape[0], 1)
-    zero = mean == 0  # not "> 0": NaN must remain NaN
-    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, mean)))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from ..control import AbstractController, LocalError
 from ..solvers import coloring, linear
 from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
+from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import (
     AbstractSystem,
     constraint_and_force,
@@ -22,7 +23,8 @@ from ..system.equations import (
 )
 from ..system.parameters import Parameter, is_traced, positive, read_all
 from ..system.state import State
-from .base import AbstractIntegrator, StepInfo, Work, rms
+from .base import AbstractIntegrator, StepInfo, Work
+from .common import coordinate_weights, normalized, rms
 from .interpolation import hermite, place_in_step
 from .prediction import History
 
@@ -74,8 +76,9 @@ class Equations(eqx.Module):
     """The equations of one step of size h.
 
     Unknowns z = (a_{n+1} - a_n, lambda, the same difference of the averaged x'). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and
-    Newmark's formulas for q and v, the residuals are the equations of motion at t_{n+1}, the constraints over beta h^2, and the
-    differential states' equation. With K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q and v, the iteration matrix is
+    Newmark's formulas for q and v, the residuals are the equations of motion at t_{n+1}, the constraints and the differential states'
+    equation. `scaling` divides the constraints by beta h^2 (paper 004, (12)). With K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q
+    and v, the scaled iteration matrix is
 
         [ M/(1+alpha) + gamma h C + beta h^2 K     Phi_q^T     -rho h Q_x              ]
         [ Phi_q                                    0           0                       ]
@@ -120,6 +123,10 @@ class Equations(eqx.Module):
         """z of given averaged accelerations, multipliers and averaged x'."""
         return jnp.concatenate([a - self.a, multipliers, rate - self.rate])
 
+    def first_guess(self) -> Array:
+        """Where a Newton method begins that knows no more than the last state."""
+        return self.unknowns(self.a, self.old.multipliers, self.rate)
+
     def new_state(self, z: Array) -> State:
         da, multipliers, dr = self.split(z)
         old, h, c = self.old, self.h, self.c
@@ -140,19 +147,32 @@ class Equations(eqx.Module):
         rows, pull = constraint_and_force(self.system, new.q, new.t, kept * new.multipliers)
         force = total_force(self.system, new.q, new.v, new.t, new.x)
         motion = mass_product(self.system, new.q, new.acceleration) + pull - force
-        held = kept * rows / (self.c.beta * self.h**2) + (1.0 - kept) * new.multipliers
-        return jnp.concatenate([motion, held, new.state_rate - state_rate(self.system, new.x, new.q, new.v, new.t)])
+        held = kept * rows + (1.0 - kept) * new.multipliers
+        rate = new.state_rate - state_rate(self.system, new.x, new.q, new.v, new.t)
+        return jnp.concatenate([motion, held, rate])
+
+    def scaling(self) -> Scaling:
+        """Constraints over beta h^2; unknowns are accelerations, multipliers and rates, which do not depend on h."""
+        (n, m), one = self.sizes, jnp.ones(())
+        rows = jnp.ones(n + m + self.rate.shape[0])
+        rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, self.c.beta * self.h**2, one))
+        return Scaling(rows, jnp.ones_like(rows))
+
+    def fields(self) -> dict[str, slice]:
+        """Where the unknowns are."""
+        (n, m), x = self.sizes, self.rate.shape[0]
+        return {"acceleration": slice(0, n), "multipliers": slice(n, n + m), "state_rate": slice(n + m, n + m + x)}
 
     def violation(self, residual: Array) -> Array:
-        """|Phi| of the kept rows, from a residual."""
+        """|Phi| of the kept rows, from an unscaled residual."""
         _, held, _ = self.split(residual)
-        return jnp.abs(self.old.memory.kept_rows * held) * self.c.beta * self.h**2
+        return jnp.abs(self.old.memory.kept_rows * held)
 
     def jacobian(self, z: Array) -> Array:
         (n, m), kept = self.sizes, self.old.memory.kept_rows
         pattern = self.system.coupling()
         moving = coloring.jacobian(lambda da: self.residual(jnp.concatenate([da, z[n:]])), z[:n], pattern)
-        held = moving[n : n + m]  # kept * Phi_q, because the rows are divided by beta h^2: its transpose is the next column
+        held = moving[n : n + m] / (self.c.beta * self.h**2)  # kept * Phi_q: its transpose is the next column
         pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
         columns = [moving, pulling]
         if z.shape[0] > n + m:
@@ -214,7 +234,7 @@ class AbstractNewmark(AbstractIntegrator):
         return state, jax.lax.stop_gradient(scratch)
 
     def first_step(self, system: AbstractSystem, state: State) -> Array:
-        weight = self._weights(system, jnp.abs(state.q))
+        weight = coordinate_weights(system, self.length_scale, jnp.abs(state.q))
         speed = rms(state.v * weight)
         curvature = rms(state.acceleration * weight)
         return 0.1 * self.tolerance ** (1 / 3) / jnp.maximum(jnp.maximum(speed, jnp.sqrt(curvature)), 1e-2)
@@ -230,12 +250,14 @@ class AbstractNewmark(AbstractIntegrator):
             # implicit function.
             there = jax.lax.stop_gradient(equations)
             found = jax.lax.stop_gradient(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
-            z = found - jnp.linalg.solve(there.jacobian(found), equations.residual(found))
-            return _normalized(system, equations.new_state(z)), scratch, _nothing_searched()
+            scaling = there.scaling()
+            z = found - jnp.linalg.solve(scaling.matrix(there.jacobian(found)), equations.residual(found) / scaling.rows)
+            return normalized(system, equations.new_state(z)), scratch, _nothing_searched()
         assert scratch is not None
         unknowns = sum(equations.sizes) + state.x.shape[0]
-        z, (recycled, newton) = implicit_root(equations.residual, unknowns, lambda: self._search(system, equations, scratch))
-        new = _normalized(system, equations.new_state(z))
+        residual = jax.lax.stop_gradient(equations.scaling()).residual(equations.residual)
+        z, (recycled, newton) = implicit_root(residual, unknowns, lambda: self._search(system, equations, scratch))
+        new = normalized(system, equations.new_state(z))
         frozen = jax.lax.stop_gradient
         da, _, dr = equations.split(frozen(z))
         position, rate = self._errors(equations, scratch, da, dr)
@@ -243,15 +265,21 @@ class AbstractNewmark(AbstractIntegrator):
         info = StepInfo(
             frozen(jnp.maximum(position, rate**1.5)),  # (37) and (38) as one: error^(1/3) sets the step
             newton.converged & finite,
-            jnp.where(newton.converged, jnp.argmax(jnp.abs(da * self._weights(system, scratch.largest_q))), newton.worst),
+            jnp.where(
+                newton.converged, jnp.argmax(jnp.abs(da * coordinate_weights(system, self.length_scale, scratch.largest_q))), newton.worst
+            ),
             Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
         )
         recycled_h = jnp.where(newton.jacobians > 0, h, scratch.recycled_h)
         return new, frozen(dataclasses.replace(scratch, recycled=recycled, recycled_h=recycled_h)), info
 
+    def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
+        """Those of a step from `state`."""
+        return Equations.of_step(system, self.coefficients(), state, h)
+
     def _search(self, system: AbstractSystem, equations: Equations, scratch: Scratch) -> tuple[Array, tuple[Recycled, NewtonInfo]]:
         """Predicts z and corrects it until (45) and (46) hold and the constraints are satisfied."""
-        h = equations.h
+        h, scaling = equations.h, equations.scaling()
         row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
         allowed = _CONSTRAINT_TOLERANCE * row_scale + _ROUNDING * (1.0 + jnp.max(scratch.largest_q))
 
@@ -260,18 +288,19 @@ class AbstractNewmark(AbstractIntegrator):
             return jnp.maximum(*self._errors(equations, scratch, da, dr)) / self.corrector
 
         def satisfied(z, residual):
-            return jnp.all(equations.violation(residual) <= allowed)
+            return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
 
         close = jnp.abs(jnp.log(h / jnp.where(scratch.recycled_h > 0, scratch.recycled_h, h))) < _CLOSE
         recycled = Recycled(scratch.recycled.factors, scratch.recycled.usable & close)
         start = equations.unknowns(*equations.split(scratch.history.predict(equations.t)))
-        z, recycled, info = modified_newton(equations.residual, equations.jacobian, start, recycled, size, satisfied)
+        residual, jacobian = scaling.residual(equations.residual), scaling.jacobian(equations.jacobian)
+        z, recycled, info = modified_newton(residual, jacobian, start, recycled, size, satisfied)  # the unknowns have the unit 1
         return z, (recycled, info)
 
     def _errors(self, equations: Equations, scratch: Scratch, da: Array, dr: Array) -> tuple[Array, Array]:
         """Composite errors (34) of positions and differential states over the tolerance, for differences of a and of the averaged x'."""
         h, c = equations.h, equations.c
-        position = c.error * h**2 * rms(da * self._weights(equations.system, scratch.largest_q))
+        position = c.error * h**2 * rms(da * coordinate_weights(equations.system, self.length_scale, scratch.largest_q))
         rate = c.state_error * h * rms(dr / jnp.maximum(self.state_scale, scratch.largest_x))
         return position / self.tolerance, rate / self.tolerance
 
@@ -302,11 +331,6 @@ class AbstractNewmark(AbstractIntegrator):
             line(old.state_rate, new.state_rate),
             jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
         )
-
-    def _weights(self, system: AbstractSystem, largest: Array) -> Array:
-        """1 / Y of (34): the largest value so far, at least the length scale (or one radian)."""
-        is_length = jnp.asarray(system.coordinate_lengths(), dtype=bool)
-        return 1.0 / jnp.maximum(jnp.where(is_length, self.length_scale, 1.0), largest)
 
 
 _PARAMETERS: dict[str, Parameter] = {
@@ -435,14 +459,6 @@ def _read(integrator: AbstractNewmark, **values: Any) -> None:
     owner = type(integrator).__name__
     for field, value in read_all(owner, _PARAMETERS, **values).items():
         setattr(integrator, field, jnp.asarray(value))
-
-
-def _normalized(system: AbstractSystem, state: State) -> State:
-    """Without constraint rows, nothing else keeps coordinates on a manifold of their own."""
-    if state.multipliers.shape[0] > 0:
-        return state
-    q, v = system.normalize(state.q, state.v)
-    return dataclasses.replace(state, q=q, v=v)
 
 
 def _nothing_searched() -> StepInfo:

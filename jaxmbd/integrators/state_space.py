@@ -15,7 +15,8 @@ from ..system.parameters import Parameter, positive, read_all
 from ..system.partition import Partition, Tangent, first_partition, read_independent, reconsider
 from ..system.reduction import Point, evaluate
 from ..system.state import State
-from .base import AbstractIntegrator, StepInfo, Work, rms
+from .base import AbstractIntegrator, StepInfo, Work
+from .common import rms
 from .interpolation import interpolate_motion
 
 _FIRST_STEP = 1e-4

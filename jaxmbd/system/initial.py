@@ -29,6 +29,9 @@ class Violation(eqx.Module):
     position: Float[Array, "rows"]
     velocity: Float[Array, "rows"]
 
+    def small(self, tolerance: float) -> Array:
+        return jnp.maximum(jnp.max(self.position, initial=0.0), jnp.max(self.velocity, initial=0.0)) < tolerance
+
 
 def keep_rows(system: AbstractSystem, q: Array, t: Array, kept: Array) -> Array:
     """Updates the choice of constraint rows; all of them unless the system is known to have redundant ones."""

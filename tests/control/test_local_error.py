@@ -8,8 +8,8 @@ import pytest
 from jaxmbd.control import LocalError
 
 
-def adapt(error, converged=True, after_rejection=False, **options):
-    info = SimpleNamespace(error=jnp.asarray(error), converged=jnp.asarray(converged))
+def adapt(error, converged=True, after_rejection=False, ratio=None, **options):
+    info = SimpleNamespace(error=jnp.asarray(error), converged=jnp.asarray(converged), ratio=ratio)
     decision, rejected = LocalError(**options).adapt(info, 2, jnp.asarray(0.1), jnp.asarray(after_rejection))
     return bool(decision.accept), float(decision.next_step), bool(rejected)
 
@@ -33,6 +33,12 @@ def test_step_follows_the_error(error, accepted, step):
 
 def test_no_growth_right_after_a_rejection():
     assert adapt(1e-6, after_rejection=True)[1] == pytest.approx(0.1)
+
+
+def test_an_integrators_wish_counts_after_accepted_steps_only():
+    assert adapt(0.5, ratio=1.3)[1] == pytest.approx(0.13)
+    assert adapt(0.5, ratio=7.0)[1] == pytest.approx(0.2)  # growth limit
+    assert adapt(8.0, ratio=1.3)[1] == pytest.approx(0.045)
 
 
 @pytest.mark.parametrize(("error", "converged"), [(0.5, False), (jnp.nan, True), (jnp.inf, True)])

@@ -1,0 +1,391 @@
+"""Backward differentiation formulas for index-3 equations, scaled so that small steps do no harm."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from ..control import AbstractController, LocalError
+from ..solvers import linear
+from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
+from ..system.equations import AbstractSystem
+from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all
+from ..system.state import State
+from .base import AbstractIntegrator, StepInfo, Work
+from .bdf_equations import Equations, Layout, average_mass, average_stiffness
+from .bdf_start import flat_past, smooth_past
+from .common import coordinate_weights, rms
+from .multistep import Past, interpolation_weights
+from .order_control import Attempt, Orders
+from .prediction import History
+
+_CONSTRAINT_TOLERANCE = 1e-10
+_ROUNDING = 1e-14
+_CLOSE = 0.35
+"""A Jacobian is recycled while the logarithm of the ratio of leading coefficients is below this."""
+_PRECISE = 1e-12
+"""Position error that Newton may leave in prescribed steps: small enough for finite differences of replayed runs."""
+_HIGHEST = 6
+_HIGHEST_ADAPTIVE = 5
+"""Order 6 is stable in too small a wedge to be chosen without asking."""
+_FORMS = ("two-field", "three-field")
+_SCALINGS = {"two-field": ("none", "left", "full"), "three-field": ("none", "left", "multipliers", "full")}
+
+
+class Scratch(eqx.Module):
+    orders: Orders
+    if_accepted: Orders
+    """what `orders` becomes if the last attempt is accepted"""
+    multipliers: History
+    recycled: Recycled
+    recycled_leading: Float[Array, ""]
+    """1/s, alpha_0 / h of the recycled Jacobian"""
+    largest_q: Float[Array, "q"]
+    """largest |q| so far, for the error weights"""
+    largest_v: Float[Array, "q"]
+    largest_x: Float[Array, "x"]
+
+
+class BDF(AbstractIntegrator):
+    r"""Backward differentiation formulas on the index-3 equations, or on their stabilised index-2 form.
+
+    Adaptive runs choose step and order (1 to 5) by the local error; `order` fixes the order (1 to 6). Coefficients are those of the polynomial
+    through the last values on the grid as it is (variable coefficients): no interpolation, and a grid may change at every step.
+
+    - `tolerance`: the accepted local position error in units of max(length_scale, |q|), for velocities per second; `index="stabilized-2"` also
+      controls velocities. It is the same measure as HHT's.
+    - `form`: "two-field" (q, lambda) or "three-field" (q, v, lambda). `scaling`: "none", "left", "multipliers" (three-field only) or "full".
+      All give the same motion, as long as rounding errors do not show: `mbd.conditioning` compares them.
+    - `index`: 3, or "stabilized-2": velocities satisfy the constraints as well, q' = v - Phi_q^T mu (Gear, Gupta, Leimkuhler).
+    - `k_ave` [N/m], `m_ave` [kg]: of the scaling factor s = k_ave + m_ave / h^2 (28); None: estimated at the start.
+    - `orders`: the orders of all steps, to replay a run: `BDF(orders=solution.orders)` with `simulate(..., step=solution.steps)`.
+    - `corrector`: what Newton may leave of the tolerance.
+
+    Prescribed steps of a fixed order need values before the start. They come from the index-1 equations, integrated backwards by small steps
+    of the classical Runge-Kutta method. If these are not reliable (stiff systems), the order rises from 1 instead. Without `order` or `orders`,
+    prescribed steps choose their orders as adaptive ones do.
+
+    Multipliers and accelerations of index 3 are one order less accurate where the step changes; they do not influence the motion.
+
+    ```bibtex
+    @article{bottasso2007scaling,
+      title={Time-step-size-independent conditioning and sensitivity to perturbations in the numerical solution of index three
+             differential algebraic equations},
+      author={Bottasso, Carlo L. and Bauchau, Olivier A. and Cardona, Alberto},
+      journal={SIAM Journal on Scientific Computing},
+      volume={29}, number={1}, pages={397--414}, year={2007}
+    }
+    ```
+    """
+
+    tolerance: Float[Array, ""]
+    length_scale: Float[Array, ""]
+    """m"""
+    state_scale: Float[Array, ""]
+    corrector: Float[Array, ""]
+    k_ave: Float[Array, ""] | None
+    """N/m"""
+    m_ave: Float[Array, ""] | None
+    """kg"""
+    orders: Int[Array, "steps"] | None
+    fixed_order: int | None = eqx.field(static=True)
+    layout: Layout
+    prescribed: bool = eqx.field(static=True)
+    """whether step sizes are given"""
+    order: ClassVar[int] = 1
+    name: ClassVar[str] = "bdf"
+    even_end: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        tolerance: Any = 1e-5,
+        order: int | None = None,
+        *,
+        form: str = "two-field",
+        scaling: str = "full",
+        index: int | str = 3,
+        k_ave: Any = None,
+        m_ave: Any = None,
+        length_scale: Any = 1.0,
+        state_scale: Any = 1.0,
+        corrector: Any = 1e-3,
+        orders: Any = None,
+    ):
+        numbers = read_all(
+            "BDF",
+            _PARAMETERS,
+            tolerance=tolerance,
+            length_scale=length_scale,
+            state_scale=state_scale,
+            corrector=corrector,
+            k_ave=k_ave,
+            m_ave=m_ave,
+        )
+        for field, value in numbers.items():
+            setattr(self, field, None if value is None else jnp.asarray(value))
+        self.fixed_order = _read_order(order)
+        self.layout = _read_layout(form, scaling, index)
+        if orders is not None and order is not None:
+            raise ValueError("BDF takes an order or the orders of all steps, not both.")
+        self.orders = None if orders is None else _read_orders(orders)
+        self.prescribed = False
+
+    # --- what it is ---------------------------------------------------------------------------------------------------------------------
+
+    def default_controller(self) -> AbstractController:
+        return LocalError()
+
+    def precise(self) -> "BDF":
+        tight = eqx.tree_at(lambda s: s.corrector, self, jnp.minimum(self.corrector, _PRECISE / self.tolerance))
+        object.__setattr__(tight, "prescribed", True)  # static, hence out of tree_at's reach; `tight` is nobody else's yet
+        return tight
+
+    def orders_of(self, states: State) -> Int[Array, "rows"]:
+        return states.method.order
+
+    @property
+    def highest(self) -> int:
+        if self.fixed_order is not None:
+            return self.fixed_order
+        return _HIGHEST_ADAPTIVE if self.orders is None else _HIGHEST
+
+    # --- start --------------------------------------------------------------------------------------------------------------------------
+
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
+        frozen = jax.lax.stop_gradient
+        at = frozen(state)
+        mass = average_mass(frozen(system), at) if self.m_ave is None else self.m_ave
+        stiffness = average_stiffness(frozen(system), at) if self.k_ave is None else self.k_ave
+        mass = jnp.where(mass + stiffness > 0, mass, 1.0)  # without mass and stiffness, anything serves
+        correction = jnp.zeros_like(state.multipliers) if self.layout.stabilized else jnp.zeros(0)
+        past = flat_past(state, jnp.ones(()), self.highest + 1, correction, frozen(stiffness), frozen(mass))
+        state = dataclasses.replace(state, method=past)
+        unknowns = Equations.of_step(system, self.layout, state, jnp.ones(()), jnp.array(1)).scaling().rows.shape[0]
+        orders = Orders.begin(jnp.ones((), jnp.int32))
+        scratch = Scratch(
+            orders,
+            orders,
+            History.begin(state.t, state.multipliers),
+            Recycled(linear.no_factors(unknowns), jnp.array(False)),
+            jnp.zeros(()),
+            jnp.abs(state.q),
+            jnp.abs(state.v),
+            jnp.abs(state.x),
+        )
+        return state, frozen(scratch)
+
+    def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
+        past: Past = state.method
+        h = jnp.where(h > 0, h, 1.0)  # a run without steps
+        past = flat_past(state, h, past.q.shape[0], past.correction, past.stiffness, past.mass)
+        if self.prescribed and self.fixed_order is not None and self.fixed_order > 1:
+            past = smooth_past(system, state, past, h)
+        return dataclasses.replace(state, method=past)
+
+    def first_step(self, system: AbstractSystem, state: State) -> Array:
+        """The error of a step of order 1 is h^2 q'' / 2."""
+        weight = coordinate_weights(system, self.length_scale, jnp.abs(state.q))
+        speed, curvature = rms(state.v * weight), rms(state.acceleration * weight)
+        return 0.3 * jnp.sqrt(self.tolerance) / jnp.maximum(jnp.maximum(speed, jnp.sqrt(curvature)), 1e-2)
+
+    # --- step ---------------------------------------------------------------------------------------------------------------------------
+
+    def step(
+        self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
+    ) -> tuple[State, Any, StepInfo]:
+        if known is not None:
+            # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
+            # implicit function.
+            equations = Equations.of_step(system, self.layout, state, h, known.method.order)
+            there = jax.lax.stop_gradient(equations)
+            scaling = there.scaling()
+            found = jax.lax.stop_gradient(there.unknowns_of(known))
+            right = equations.residual(found) / scaling.rows
+            z = found - scaling.expand(jnp.linalg.solve(scaling.matrix(there.jacobian(found)), right))
+            return equations.new_state(z), scratch, _nothing_searched()
+        assert scratch is not None
+        frozen = jax.lax.stop_gradient
+        equations = Equations.of_step(system, self.layout, state, h, self._order(state, scratch))
+        scaling = frozen(equations.scaling())
+        y, (recycled, newton) = implicit_root(
+            scaling.residual(equations.residual), scaling.rows.shape[0], lambda: self._search(system, equations, scratch)
+        )
+        new = equations.new_state(scaling.expand(y))
+        errors, misses = self._errors(frozen(equations), frozen(new), scratch)
+        past: Past = state.method
+        repeats = (equations.order == past.order) & (jnp.abs(h - past.steps[0]) <= 1e-6 * h)
+        possible = jnp.minimum(past.points, self.highest)  # after this step there is one point more than the order needs
+        attempt = Attempt(errors, equations.order, possible, repeats)
+        accepted, rejected, ratio = scratch.orders.judge(attempt, free=self.fixed_order is None)
+        finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
+        info = StepInfo(
+            errors[equations.order - 1],
+            newton.converged & finite,
+            jnp.where(newton.converged, jnp.argmax(jnp.abs(misses)), self._blamed(equations, newton.worst)).astype(jnp.int32),
+            Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
+            order=equations.order,
+            ratio=ratio,
+        )
+        leading = jnp.where(newton.jacobians > 0, equations.formula.leading, scratch.recycled_leading)
+        after = dataclasses.replace(scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading)
+        return new, frozen(after), frozen(info)
+
+    def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
+        """Those of a step of a fixed order from `state`."""
+        order = 2 if self.fixed_order is None else self.fixed_order
+        return Equations.of_step(system, self.layout, state, h, jnp.minimum(order, state.method.points - 1))
+
+    def _order(self, state: State, scratch: Scratch) -> Array:
+        past: Past = state.method
+        if self.orders is not None:
+            order = self.orders[jnp.minimum(past.count, self.orders.shape[0] - 1)]
+        elif self.fixed_order is not None:
+            order = jnp.asarray(self.fixed_order, jnp.int32)
+        else:
+            order = scratch.orders.order
+        return jnp.clip(order, 1, jnp.minimum(past.points - 1, self.highest)).astype(jnp.int32)
+
+    def _search(self, system: AbstractSystem, equations: Equations, scratch: Scratch) -> tuple[Array, tuple[Recycled, NewtonInfo]]:
+        """Predicts the unknowns and corrects them until the corrections do not matter and the constraints are satisfied."""
+        scaling, leading = equations.scaling(), equations.formula.leading
+        row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
+        # A violation e of index 3 appears in the multipliers as (alpha_0 / h)^2 e: precise steps ask for more.
+        allowed = jnp.minimum(_CONSTRAINT_TOLERANCE, 0.1 * self.tolerance * self.corrector) * row_scale + _ROUNDING * (
+            1.0 + jnp.max(scratch.largest_q)
+        )
+        weight, velocity_weight, state_weight = self._weights(system, scratch)
+        constant = equations.grid.error_constants()[equations.order - 1]
+
+        def size(dy):
+            parts = equations.split(scaling.expand(dy))
+            sizes = jnp.maximum(rms(parts["q"] * weight), rms(parts["x"] * state_weight))
+            if self.layout.stabilized:  # of the velocities, this is the part that q has in them
+                sizes = jnp.maximum(sizes, leading * rms(parts["q"] * velocity_weight))
+            return constant * sizes / (self.tolerance * self.corrector)
+
+        def satisfied(y, residual):
+            return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
+
+        known = jnp.where(scratch.recycled_leading > 0, scratch.recycled_leading, leading)
+        close = jnp.abs(jnp.log(leading / known)) < _CLOSE
+        recycled = Recycled(scratch.recycled.factors, scratch.recycled.usable & close)
+        start = scaling.shrink(equations.prediction(scratch.multipliers.predict(equations.t)))
+        y, recycled, info = modified_newton(
+            scaling.residual(equations.residual),
+            scaling.jacobian(equations.jacobian),
+            start,
+            recycled,
+            size,
+            satisfied,
+        )
+        return y, (recycled, info)
+
+    def _weights(self, system: AbstractSystem, scratch: Scratch) -> tuple[Array, Array, Array]:
+        return (
+            coordinate_weights(system, self.length_scale, scratch.largest_q),
+            coordinate_weights(system, self.length_scale, scratch.largest_v),
+            1.0 / jnp.maximum(self.state_scale, scratch.largest_x),
+        )
+
+    def _errors(self, equations: Equations, new: State, scratch: Scratch) -> tuple[Array, Array]:
+        """Composite errors of orders 1, 2, ... over the tolerance, and the weighted misses of the order in use by (q, multipliers, x)."""
+        grid, past, (weight, velocity_weight, state_weight) = equations.grid, equations.past, self._weights(equations.system, scratch)
+        norms = jax.vmap(rms)
+        positions = grid.misses(new.q, past.q) * weight
+        states = grid.misses(new.x, past.x) * state_weight
+        sizes = jnp.maximum(norms(positions), norms(states))
+        if self.layout.stabilized:
+            sizes = jnp.maximum(sizes, norms(grid.misses(new.v, past.v) * velocity_weight))
+        known = jnp.arange(1, sizes.shape[0] + 1) < past.points
+        k = equations.order - 1
+        misses = jnp.concatenate([positions[k], jnp.zeros_like(new.multipliers), states[k]])
+        return jnp.where(known, grid.error_constants() * sizes / self.tolerance, jnp.inf), misses
+
+    def _blamed(self, equations: Equations, worst: Array) -> Array:
+        """The entry of (q, multipliers, x) that an unknown belongs to."""
+        names = {"q": "q", "v": "q", "multipliers": "multipliers", "correction": "multipliers", "x": "x"}
+        n, m = equations.old.q.shape[0], equations.old.multipliers.shape[0]
+        begin = {"q": 0, "multipliers": n, "x": n + m}
+        table = [begin[names[name]] + i for name, place in equations.fields().items() for i in range(place.stop - place.start)]
+        return jnp.asarray(table, jnp.int32)[worst]
+
+    def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
+        everything = jnp.ones_like(new.multipliers)
+        scratch = dataclasses.replace(
+            scratch,
+            orders=scratch.if_accepted,
+            multipliers=scratch.multipliers.push(new.t, new.multipliers, everything),
+            largest_q=jnp.maximum(scratch.largest_q, jnp.abs(new.q)),
+            largest_v=jnp.maximum(scratch.largest_v, jnp.abs(new.v)),
+            largest_x=jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
+        )
+        return jax.lax.stop_gradient(scratch)
+
+    def interpolate(self, old: State, new: State, t: Array) -> State:
+        """The polynomial of the step for q, v and x, lines for what the equations of motion determine."""
+        past: Past = new.method
+        weights = interpolation_weights(past.steps, jnp.maximum(past.order, 1), new.t - t)
+        h = new.t - old.t
+        s = jnp.where(h > 0, (t - old.t) / jnp.where(h > 0, h, 1.0), 0.0)
+        line = lambda a, b: a + s * (b - a)  # noqa: E731
+        return State(
+            t,
+            weights @ past.q,
+            weights @ past.v,
+            weights @ past.x,
+            line(old.multipliers, new.multipliers),
+            line(old.acceleration, new.acceleration),
+            line(old.state_rate, new.state_rate),
+            jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
+        )
+
+
+_PARAMETERS: dict[str, Parameter] = {
+    "tolerance": positive("1", "must be positive"),
+    "length_scale": positive("m", "must be positive: the size of the motions that matter"),
+    "state_scale": positive("unit of x", "must be positive"),
+    "corrector": positive("1", "must be positive"),
+    "k_ave": not_negative("N/m")._replace(optional=True),
+    "m_ave": not_negative("kg")._replace(optional=True),
+}
+
+
+def _read_order(order: Any) -> int | None:
+    if order is None:
+        return None
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= _HIGHEST:
+        raise ValueError(
+            f"order of BDF must be a whole number from 1 to {_HIGHEST} (formulas of higher order are unstable), or None to choose it "
+            f"step by step: got {order!r}."
+        )
+    return int(order)
+
+
+def _read_layout(form: Any, scaling: Any, index: Any) -> Layout:
+    if form not in _FORMS:
+        raise ValueError(f"form of BDF must be one of {', '.join(map(repr, _FORMS))}: got {form!r}.")
+    if form == "two-field" and scaling == "multipliers":
+        raise ValueError("in the two-field form no velocities are left to scale: write scaling='full', or form='three-field'.")
+    if scaling not in _SCALINGS[form]:
+        raise ValueError(f"scaling of BDF in the {form} form must be one of {', '.join(map(repr, _SCALINGS[form]))}: got {scaling!r}.")
+    if index not in (3, "stabilized-2"):
+        raise ValueError(f"index of BDF must be 3 or 'stabilized-2': got {index!r}.")
+    return Layout(form, scaling, index == "stabilized-2")
+
+
+def _read_orders(orders: Any) -> Array:
+    if not is_traced(orders):
+        orders = np.asarray(orders)
+        if orders.ndim != 1 or orders.size == 0 or np.any(orders != np.round(orders)) or np.any((orders < 0) | (orders > _HIGHEST)):
+            raise ValueError(
+                f"orders of BDF must be a one-dimensional array of whole numbers from 1 to {_HIGHEST}, such as solution.orders."
+            )
+    return jnp.asarray(orders, jnp.int32)
+
+
+def _nothing_searched() -> StepInfo:
+    return StepInfo(jnp.zeros(()), jnp.array(True), jnp.zeros((), jnp.int32), Work.nothing())

@@ -1,0 +1,233 @@
+"""The equations of one step of a backward differentiation formula, in two or three fields, scaled or not (paper 003)."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from ..solvers import coloring
+from ..solvers.scaling import Scaling, held_rows
+from ..system.equations import (
+    AbstractSystem,
+    constraint_and_force,
+    constraint_force,
+    constraint_rate,
+    mass_product,
+    state_rate,
+    total_force,
+)
+from ..system.state import State
+from .common import normalized
+from .multistep import Formula, Grid, Past
+
+
+class Layout(eqx.Module):
+    """Which fields the unknowns consist of, and how equations and unknowns are scaled. Nothing here is a number."""
+
+    form: str = eqx.field(static=True)
+    scaling: str = eqx.field(static=True)
+    stabilized: bool = eqx.field(static=True)
+
+    @property
+    def velocities(self) -> bool:
+        """Whether v is among the unknowns."""
+        return self.form == "three-field"
+
+
+class Equations(eqx.Module):
+    r"""The equations of one step of size h and order k.
+
+    With D the formula (2), the unknowns are q and lambda, in the three-field form also v, in the stabilised form also mu, and x:
+
+        q:       D q - v + Phi_q^T mu = 0       three-field; in two fields, v is eliminated by it (34)
+        v:       M D v + Phi_q^T lambda - Q = 0
+        lambda:  Phi = 0
+        mu:      Phi_q v + Phi_t = 0            stabilised (Gear, Gupta, Leimkuhler): index 2
+        x:       D x - g = 0
+
+    (a row that is dropped as redundant reads lambda = 0, mu = 0). The first letter names the unknown in whose place the row stands; in two
+    fields, the equation of motion stands in the place of q. With c = alpha_0 / h and K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q
+    and v, the matrices of the index-3 forms are, unscaled and without x,
+
+        [ c I    -I         0       ]          [ c^2 M + c C + K    Phi_q^T ]
+        [ K      c M + C    Phi_q^T ]          [ Phi_q              0       ]
+        [ Phi_q  0          0       ]
+
+    The paper multiplies all rows by h (4), (37); its scalings follow from there:
+
+                      units of rows:  q    motion  Phi  Phi'  x      of unknowns:  q  v    lambda  mu   x
+        none                          1/h  1/h     1/h  1/h   1/h                  1  1    1       1    1      (4), (37)
+        left                          1/h  1/h     1    1     1/h                  1  1    1       1    1      (16), (44)
+        multipliers                   1/h  s       1    1     1/h                  1  1    s       1    1      (23), (24)
+        full                          1/h  s       1    1/h   1/h                  1  1/h  s       1/h  1      (23), (29), (48), (49)
+
+    with s = k_ave + m_ave / h^2 (28); for s = 1 / h^2 these are the printed ones.
+    """
+
+    system: AbstractSystem
+    layout: Layout
+    old: State
+    h: Float[Array, ""]
+    order: Int[Array, ""]
+    grid: Grid
+    formula: Formula
+
+    @staticmethod
+    def of_step(system: AbstractSystem, layout: Layout, old: State, h: Array, order: Array) -> "Equations":
+        grid = Grid.behind(h, old.method.steps)
+        return Equations(system.recall(old.memory), layout, old, h, order, grid, Formula.of_order(grid, order))
+
+    @property
+    def past(self) -> Past:
+        return self.old.method
+
+    @property
+    def t(self) -> Array:
+        return self.old.t + self.h
+
+    def fields(self) -> dict[str, slice]:
+        """Where the unknowns are."""
+        n, m, x = self.old.q.shape[0], self.old.multipliers.shape[0], self.old.x.shape[0]
+        sizes = {"q": n, "v": n * self.layout.velocities, "multipliers": m, "correction": m * self.layout.stabilized, "x": x}
+        places, begin = {}, 0
+        for name, size in sizes.items():
+            places[name] = slice(begin, begin + size)
+            begin += size
+        return places
+
+    def split(self, z: Array) -> dict[str, Array]:
+        return {name: z[place] for name, place in self.fields().items()}
+
+    def join(self, **parts: Array) -> Array:
+        """Unknowns from their fields; those that this form does not have are left out."""
+        return jnp.concatenate([parts[name] for name, place in self.fields().items() if place.stop > place.start])
+
+    def unknowns_of(self, state: State) -> Array:
+        """The unknowns of a step that led to `state`."""
+        return self.join(q=state.q, v=state.v, multipliers=state.multipliers, correction=state.method.correction, x=state.x)
+
+    # --- scaling ------------------------------------------------------------------------------------------------------------------------
+
+    def scaling(self) -> Scaling:
+        """The table above."""
+        h, one, kept = self.h, jnp.ones(()), self.old.memory.kept_rows
+        s = self.past.stiffness + self.past.mass / h**2
+        rows = {
+            "none": {"q": 1 / h, "v": 1 / h, "multipliers": 1 / h, "correction": 1 / h, "x": 1 / h},
+            "left": {"q": 1 / h, "v": 1 / h, "multipliers": one, "correction": one, "x": 1 / h},
+            "multipliers": {"q": 1 / h, "v": s, "multipliers": one, "correction": one, "x": 1 / h},
+            "full": {"q": 1 / h, "v": s, "multipliers": one, "correction": 1 / h, "x": 1 / h},
+        }[self.layout.scaling]
+        columns = {name: one for name in rows}
+        if self.layout.scaling in ("multipliers", "full"):
+            columns["multipliers"] = s
+        if self.layout.scaling == "full":
+            columns["v"] = columns["correction"] = 1 / h
+        if not self.layout.velocities:
+            rows["q"] = rows["v"]
+        row_units, column_units = [], []
+        for name, place in self.fields().items():
+            size = place.stop - place.start
+            held = name in ("multipliers", "correction")
+            units = held_rows(kept, rows[name], columns[name])[:size] if held else jnp.full(size, rows[name])
+            row_units.append(units)
+            column_units.append(jnp.full(size, columns[name]))
+        return Scaling(jnp.concatenate(row_units), jnp.concatenate(column_units))
+
+    # --- equations ----------------------------------------------------------------------------------------------------------------------
+
+    def motion(self, z: Array) -> tuple[dict[str, Array], Array, Array]:
+        """The unknowns, the velocities and the accelerations."""
+        parts = self.split(z)
+        v = parts["v"]
+        if not self.layout.velocities:
+            v = self.rate(parts)
+        return parts, v, self.formula.derivative(v, self.past.v)
+
+    def rate(self, parts: dict[str, Array]) -> Array:
+        """D q + Phi_q^T mu."""
+        rate = self.formula.derivative(parts["q"], self.past.q)
+        if not self.layout.stabilized:
+            return rate
+        return rate + constraint_force(self.system, parts["q"], self.t, self.old.memory.kept_rows * parts["correction"])
+
+    def residual(self, z: Array) -> Array:
+        """Unscaled."""
+        (parts, v, a), kept, t = self.motion(z), self.old.memory.kept_rows, self.t
+        q, x, multipliers = parts["q"], parts["x"], parts["multipliers"]
+        rows, pull = constraint_and_force(self.system, q, t, kept * multipliers)
+        motion = mass_product(self.system, q, a) + pull - total_force(self.system, q, v, t, x)
+        equations = [self.rate(parts) - v, motion] if self.layout.velocities else [motion]
+        equations.append(kept * rows + (1.0 - kept) * multipliers)
+        if self.layout.stabilized:
+            equations.append(kept * constraint_rate(self.system, q, v, t) + (1.0 - kept) * parts["correction"])
+        equations.append(self.formula.derivative(x, self.past.x) - state_rate(self.system, x, q, v, t))
+        return jnp.concatenate(equations)
+
+    def jacobian(self, z: Array) -> Array:
+        """Of the unscaled residual, exact."""
+        places, kept = self.fields(), self.old.memory.kept_rows
+        q, held = places["q"], places["multipliers"]
+        # In more fields than two, the pattern of the columns is another one.
+        pattern = None if self.layout.velocities or self.layout.stabilized else self.system.coupling()
+
+        def columns(place: slice, pattern=None):
+            return coloring.jacobian(lambda part: self.residual(z.at[place].set(part)), z[place], pattern)
+
+        moving = columns(q, pattern)
+        rows = moving[held]  # kept * Phi_q: its transpose acts on the motion
+        pulling = jnp.zeros((z.shape[0], kept.shape[0])).at[held].set(jnp.diag(1.0 - kept))
+        pulling = pulling.at[places["v"] if self.layout.velocities else q].set(rows.T)
+        blocks = {"q": moving, "multipliers": pulling}
+        for name in ("v", "correction", "x"):
+            place = places[name]
+            blocks[name] = columns(place) if place.stop > place.start else jnp.zeros((z.shape[0], 0))
+        return jnp.concatenate([blocks[name] for name in places], axis=1)
+
+    def violation(self, residual: Array) -> Array:
+        """|Phi| of the kept rows, from an unscaled residual."""
+        return jnp.abs(self.old.memory.kept_rows * self.split(residual)["multipliers"])
+
+    def new_state(self, z: Array) -> State:
+        parts, v, a = self.motion(z)
+        state = State(
+            self.t,
+            parts["q"],
+            v,
+            parts["x"],
+            parts["multipliers"],
+            a,
+            self.formula.derivative(parts["x"], self.past.x),
+            self.old.memory,
+        )
+        state = normalized(self.system, state)
+        return dataclasses.replace(state, method=self.past.push(state, self.h, self.order, parts["correction"]))
+
+    def first_guess(self) -> Array:
+        """Where a Newton method begins that knows no more than the past."""
+        return self.prediction(self.old.multipliers)
+
+    def prediction(self, multipliers: Array) -> Array:
+        """Where Newton begins: all fields extrapolated by polynomials of degree k; multipliers as given."""
+        past, degree = self.past, jnp.minimum(self.order, self.past.points - 1)
+        q, x = self.grid.predict(degree, past.q), self.grid.predict(degree, past.x)
+        v = self.formula.derivative(q, past.q)
+        return self.join(q=q, v=v, multipliers=multipliers, correction=jnp.zeros_like(past.correction), x=x)
+
+
+def average_mass(system: AbstractSystem, state: State) -> Array:
+    """An estimate of m_ave: the mean of the diagonal of M."""
+    return jnp.mean(jnp.diagonal(system.mass(state.q)))
+
+
+def average_stiffness(system: AbstractSystem, state: State) -> Array:
+    """An estimate of k_ave: the mean size of the diagonal of K, the stiffness of forces and of constraint forces."""
+    system = system.recall(state.memory)
+
+    def pull(q):
+        force = total_force(system, q, state.v, state.t, state.x)
+        return constraint_force(system, q, state.t, state.memory.kept_rows * state.multipliers) - force
+
+    return jnp.mean(jnp.abs(jnp.diagonal(jax.jacfwd(pull)(state.q))))

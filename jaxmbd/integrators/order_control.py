@@ -1,0 +1,74 @@
+"""Which order the next step of a variable-order method should have, and how much larger it may be."""
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+_AIM = 2.0
+"""The error that a step should have is the tolerance over this."""
+_AIM_HIGHER = 3.0
+"""A higher order must promise more than the present one."""
+_WORTH_GROWING = 1.2
+_WORTH_SHRINKING = 0.95
+_GROWTH = 2.0
+"""On grids that grow faster, formulas lose their stability."""
+
+
+class Attempt(eqx.Module):
+    """What is known of a step when its order is judged."""
+
+    errors: Float[Array, "orders"]
+    """estimated error over the tolerance with orders 1, 2, ...; infinite where the past is too short for an estimate"""
+    order: Int[Array, ""]
+    """the one that was used"""
+    highest: Int[Array, ""]
+    """order that the past will allow after this step"""
+    repeats: Bool[Array, ""]
+    """whether order and size are those of the step before"""
+
+
+class Orders(eqx.Module):
+    """What order selection remembers besides the past itself; survives rejected steps and has no derivative."""
+
+    order: Int[Array, ""]
+    """to try next"""
+    same: Int[Array, ""]
+    """accepted steps in a row that had one order and size"""
+    failures: Int[Array, ""]
+    """attempts since the last accepted step"""
+    starting: Bool[Array, ""]
+    """until the first rejection or hesitation, order and step grow without waiting"""
+
+    @staticmethod
+    def begin(order: Array) -> "Orders":
+        zero = jnp.zeros((), jnp.int32)
+        return Orders(jnp.asarray(order, jnp.int32), zero, zero, jnp.array(True))
+
+    def judge(self, attempt: Attempt, free: bool) -> tuple["Orders", "Orders", Array]:
+        """After an attempt: what to remember if it is accepted, if it is rejected, and the ratio of the next step to this if accepted.
+
+        `free`: whether the order may be chosen; otherwise it rises to the highest and remains there. Order and size change at most once in
+        order + 1 steps (the estimates assume a smooth grid), except that errors that are too large are answered at once.
+        """
+        errors, used = attempt.errors, attempt.order
+        orders = jnp.arange(1, errors.shape[0] + 1)
+        same = jnp.where(attempt.repeats, self.same + 1, 0)
+        settled = self.starting | (same >= used)
+        ratios = jnp.maximum(jnp.where(orders > used, _AIM_HIGHER, _AIM) * errors, 1e-12) ** (-1.0 / (orders + 1))
+        if free:
+            candidates = (orders == used) | (orders == used - 1) | ((orders == used + 1) & settled)
+            order = jnp.argmax(jnp.where(candidates & (orders <= attempt.highest), ratios, -1.0)) + 1
+            ratio = ratios[order - 1]
+        else:
+            order = jnp.minimum(used + 1, attempt.highest)
+            ratio = ratios[used - 1]
+        grown = jnp.where(settled & (ratio >= _WORTH_GROWING), jnp.minimum(ratio, _GROWTH), 1.0)
+        starting = self.starting & (order >= used) & (ratio >= _WORTH_GROWING)
+        ratio = jnp.where(ratio < _WORTH_SHRINKING, ratio, grown)
+
+        order, failures, zero = order.astype(jnp.int32), self.failures + 1, jnp.zeros_like(self.failures)
+        accepted = Orders(order, same, zero, starting)
+        # Rejected: a smaller step, of a lower order if that promises more. In the end order 1, which needs no smooth past.
+        lower = jnp.maximum(jnp.minimum(order, used), 1)
+        again = jnp.where(failures >= 3, 1, jnp.where(failures == 2, jnp.maximum(lower - 1, 1), lower)) if free else used
+        return accepted, Orders(again.astype(jnp.int32), self.same, failures, jnp.array(False)), ratio
