@@ -14,7 +14,9 @@ import numpy as np
 from . import __version__
 from .integrators.base import AbstractIntegrator
 from .integrators.bdf import BDF
+from .integrators.explicit import AdamsPECE, DormandPrince
 from .integrators.hht import HHT, Newmark, Trapezoidal
+from .integrators.rosenbrock import Rodas4, RosenbrockNystrom, WMethod
 from .problems.registry import PROBLEMS, Problem
 from .results import RESULTS
 from .simulate import simulate
@@ -25,11 +27,16 @@ from .system.parameters import unknown
 from .system.system import System
 from .view import plot
 
-INTEGRATORS: dict[str, Callable[..., AbstractIntegrator]] = {
+INTEGRATORS: dict[str, Callable[[float], AbstractIntegrator]] = {
     "hht": HHT,
-    "bdf": BDF,
+    "bdf": lambda tolerance: BDF(tolerance=tolerance),
     "newmark": Newmark,
     "trapezoidal": Trapezoidal,
+    "rosenbrock-nystrom": lambda tolerance: RosenbrockNystrom(tolerance, tolerance),
+    "rodas4": lambda tolerance: Rodas4(tolerance, tolerance),
+    "w-method": lambda tolerance: WMethod(tolerance, tolerance),
+    "dormand-prince": lambda tolerance: DormandPrince(tolerance, tolerance),
+    "adams-pece": lambda tolerance: AdamsPECE(tolerance, tolerance),
 }
 
 
@@ -176,7 +183,7 @@ def _run(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     try:
         system = _build(options, problem)
-        integrator = INTEGRATORS[options.integrator](tolerance=options.tolerance)
+        integrator = INTEGRATORS[options.integrator](options.tolerance)
         _prepare(directory)
         if on_terminal:
             print("compiling ...", file=sys.stderr)

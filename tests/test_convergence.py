@@ -31,10 +31,13 @@ def check(errors):
     assert all(tight <= 2 * loose for loose, tight in itertools.pairwise(errors)), errors
 
 
-@pytest.mark.parametrize("integrator", INTEGRATORS.values(), ids=INTEGRATORS.keys())
-@pytest.mark.parametrize("problem", PROBLEMS)
-def test_error_follows_the_tolerance(problem, integrator):
-    function, options = PROBLEMS[problem]
+# The slider-crank is driven: the state-space form leaves nothing to integrate.
+CASES = [(p, i) for p in PROBLEMS for i in INTEGRATORS if (p, i) != ("slider-crank", "rosenbrock-nystrom")]
+
+
+@pytest.mark.parametrize(("problem", "name"), CASES)
+def test_error_follows_the_tolerance(problem, name):
+    (function, options), integrator = PROBLEMS[problem], INTEGRATORS[name]
     system = function(**options).build()
     times = np.linspace(0.0, 1.0, 21)
     reference = mbd.simulate(system, 1.0, integrator=integrator(tolerance=1e-10), saveat=times).q
