@@ -191,7 +191,7 @@ CORNERS = ("front_left", "front_right", "rear_left", "rear_right")
 def derivatives() -> None:
     """Of the peak height over the first bump, against differences of replayed runs; and a batch of dampings against single runs."""
     system, integrator, end, room = mbd.problems.hmmwv().build(), method(1e-3), 1.0, 160
-    parameters = {"tyre stiffness": "tyre_{}.stiffness", "TSDA damping": "tsda_{}.damping", "bump height": "tyre_{}.bump_height"}
+    parameters = {"tyre stiffness": "tyre_{}.stiffness", "TSDA damping": "spring_{}.damping", "bump height": "tyre_{}.bump_height"}
 
     def changed(name, value):
         return system.set({parameters[name].format(corner): value for corner in CORNERS})

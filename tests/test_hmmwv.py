@@ -334,9 +334,14 @@ def test_tyre_derivatives_are_finite(condition):
 # --- the run --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-def test_run_over_the_bump(system):
-    solution = mbd.simulate(system, 5.0, integrator=mbd.HHT(tolerance=1e-4), max_step=0.02)
+ROSENBROCK = mbd.RosenbrockNystrom(1e-4, 1e-4)
+
+
+@pytest.mark.parametrize(
+    "integrator", [ROSENBROCK, pytest.param(mbd.HHT(tolerance=1e-4), marks=pytest.mark.slow)], ids=["rosenbrock", "hht"]
+)
+def test_run_over_the_bump(system, integrator):
+    solution = mbd.simulate(system, 5.0, integrator=integrator, max_step=0.02)
     times, positions = np.asarray(solution.ts), np.asarray(solution.position("chassis"))
     height = positions[:, 2]
     # 1.02975 m at the tolerance 1e-9; here the error of the method, 4 tolerance^(2/3) at worst, is some 3e-4 m.
@@ -350,3 +355,36 @@ def test_run_over_the_bump(system):
     np.testing.assert_allclose(velocity[-1], (SPEED, 0.0, 0.0), atol=1e-4)
     np.testing.assert_allclose(np.asarray(solution.orientation("chassis"))[:, (1, 3)], 0.0, atol=1e-9)
     assert np.max(solution.constraint_violation()) < 1e-9
+
+
+def peak_height(system, **options):
+    run = mbd.simulate(system, 0.8, integrator=mbd.RosenbrockNystrom(1e-3, 1e-3), max_step=0.02, max_steps=128, throw=False, **options)
+    return mbd.peak(run.ts, run.position("chassis")[:, 2], run.velocity("chassis")[:, 2])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tyre.stiffness", "spring.damping", "tyre.bump_height"])
+def test_gradient_of_the_peak_height(system, name):
+    """Against central differences over replayed steps."""
+    value = float(system.get(next(iter(every(name, 0.0)))))
+    steps = mbd.simulate(system, 0.8, integrator=mbd.RosenbrockNystrom(1e-3, 1e-3), max_step=0.02).steps
+    gradient = jax.jit(jax.grad(lambda p: peak_height(system.set(every(name, p)))))(value)
+    replay = jax.jit(lambda p: peak_height(system.set(every(name, p)), step=steps))
+    change = 1e-4 * value
+    assert gradient == pytest.approx(float(replay(value + change) - replay(value - change)) / (2 * change), rel=1e-4)
+
+
+@pytest.mark.slow
+def test_a_batch_of_dampings_equals_single_runs(system):
+    def end(damping):
+        changed = system.set(every("spring.damping", damping))
+        run = mbd.simulate(changed, 0.6, integrator=mbd.RosenbrockNystrom(1e-3, 1e-3), max_step=0.02, max_steps=128, throw=False)
+        return run.final.q, run.stats["steps"]
+
+    dampings = jnp.geomspace(1e6, 4e6, 100)
+    q, steps = jax.jit(jax.vmap(end))(dampings)
+    alone = jax.jit(end)
+    for i, damping in enumerate(dampings):
+        q_alone, steps_alone = alone(damping)
+        assert steps[i] == steps_alone
+        np.testing.assert_allclose(q[i], q_alone, rtol=0, atol=1e-9)
