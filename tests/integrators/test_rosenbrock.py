@@ -12,7 +12,7 @@ import jaxmbd as mbd
 from jaxmbd.integrators.rosenbrock import AbstractRosenbrock
 from jaxmbd.integrators.tableaux import NEGRUT4, VERWER2
 
-from ..registry import Oscillator, Sling
+from ..registry import GRAVITY, CartesianPendulum, Oscillator, Sling, cartesian_pendulum_reference
 
 END = 0.5
 ANGLES = ("rod1.angle", "rod2.angle")
@@ -168,6 +168,48 @@ def test_without_constraints():
 @pytest.fixture(scope="module")
 def four_bar():
     return mbd.problems.four_bar().build()
+
+
+class TestPartition:
+    def test_every_lane_chooses_its_own_coordinates(self):
+        """A pendulum in x and y: x is singular at the bottom's sides, y at the bottom. Lanes pass there at different times."""
+        method = mbd.RosenbrockNystrom(1e-7, 1e-7)
+
+        def run(gravity):
+            found = mbd.simulate(CartesianPendulum(gravity), 1.0, integrator=method, max_steps=512)
+            chosen = found.states.method.partition.independent[:, 0]
+            return found.final.q, jnp.sum(jnp.diff(chosen) != 0), found.stats["steps"]
+
+        gravities = jnp.array([2.0, 5.0, GRAVITY, 20.0])
+        q, changes, steps = jax.jit(jax.vmap(run))(gravities)
+        assert len(set(np.asarray(changes).tolist())) > 1
+        assert np.max(changes) >= 2
+        alone = jax.jit(run)
+        for i, gravity in enumerate(gravities):
+            q_alone, changes_alone, steps_alone = alone(gravity)
+            assert (changes[i], steps[i]) == (changes_alone, steps_alone)
+            np.testing.assert_allclose(q[i], q_alone, atol=1e-11)
+        exact, _, _ = cartesian_pendulum_reference(np.array([0.0, 1.0]))
+        np.testing.assert_allclose(q[2], exact[-1], atol=1e-5)
+
+    def test_redundant_rows(self, four_bar):
+        """The spatial twin has three redundant constraints and moves like the planar one."""
+        with pytest.warns(UserWarning, match="redundant"):
+            spatial = mbd.problems.four_bar(spatial=True).build()
+        method = mbd.RosenbrockNystrom(1e-6, 1e-6)
+        run = mbd.simulate(spatial, 0.5, integrator=method)
+        planar = mbd.simulate(four_bar, 0.5, integrator=method)
+        np.testing.assert_allclose(run.position("rocker")[-1, :2], planar.position("rocker")[-1], atol=1e-5)
+        assert np.max(run.constraint_violation()) < 1e-9
+
+    def test_nothing_left_to_integrate(self):
+        """The slider-crank is driven at constant speed: every position follows from time."""
+        system = mbd.problems.slider_crank().build()
+        run = mbd.simulate(system, 0.5, integrator=mbd.RosenbrockNystrom(), max_step=0.01)
+        expected = mbd.simulate(system, 0.5, integrator=mbd.HHT(tolerance=1e-9)).final
+        np.testing.assert_allclose(run.final.q, expected.q, atol=1e-6)
+        np.testing.assert_allclose(run.final.v, expected.v, atol=1e-4)
+        assert np.max(run.constraint_violation()) < 1e-10
 
 
 class TestDeadPoint:
