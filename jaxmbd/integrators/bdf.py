@@ -32,6 +32,7 @@ _PRECISE = 1e-12
 _HIGHEST = 6
 _HIGHEST_ADAPTIVE = 5
 """Order 6 is stable in too small a wedge to be chosen without asking."""
+_STOPS = ("motion", "unknowns")
 _FORMS = ("two-field", "three-field")
 _SCALINGS = {"two-field": ("none", "left", "full"), "three-field": ("none", "left", "multipliers", "full")}
 
@@ -63,7 +64,8 @@ class BDF(AbstractIntegrator):
     - `index`: 3, or "stabilized-2": velocities satisfy the constraints as well, q' = v - Phi_q^T mu (Gear, Gupta, Leimkuhler).
     - `k_ave` [N/m], `m_ave` [kg]: of the scaling factor s = k_ave + m_ave / h^2 (28); None: estimated at the start.
     - `orders`: the orders of all steps, to replay a run: `BDF(orders=solution.orders)` with `simulate(..., step=solution.steps)`.
-    - `corrector`: what Newton may leave of the tolerance.
+    - `corrector`: what Newton may leave of the tolerance. `stop`: of what: "motion" asks for positions, differential states and constraints
+      to be that accurate, "unknowns" for every scaled unknown, multipliers included, as paper 003 does.
 
     Prescribed steps of a fixed order need values before the start. They come from the index-1 equations, integrated backwards by small steps
     of the classical Runge-Kutta method. If these are not reliable (stiff systems), the order rises from 1 instead. Without `order` or `orders`,
@@ -93,6 +95,7 @@ class BDF(AbstractIntegrator):
     """kg"""
     orders: Int[Array, "steps"] | None
     fixed_order: int | None = eqx.field(static=True)
+    stop: str = eqx.field(static=True)
     layout: Layout
     prescribed: bool = eqx.field(static=True)
     """whether step sizes are given"""
@@ -113,6 +116,7 @@ class BDF(AbstractIntegrator):
         length_scale: Any = 1.0,
         state_scale: Any = 1.0,
         corrector: Any = 1e-3,
+        stop: str = "motion",
         orders: Any = None,
     ):
         numbers = read_all(
@@ -128,6 +132,9 @@ class BDF(AbstractIntegrator):
         for field, value in numbers.items():
             setattr(self, field, None if value is None else jnp.asarray(value))
         self.fixed_order = _read_order(order)
+        if stop not in _STOPS:
+            raise ValueError(f"stop of BDF must be one of {', '.join(map(repr, _STOPS))}: got {stop!r}.")
+        self.stop = stop
         self.layout = _read_layout(form, scaling, index)
         if orders is not None and order is not None:
             raise ValueError("BDF takes an order or the orders of all steps, not both.")
@@ -261,6 +268,8 @@ class BDF(AbstractIntegrator):
         constant = equations.grid.error_constants()[equations.order - 1]
 
         def size(dy):
+            if self.stop == "unknowns":
+                return jnp.max(jnp.abs(dy)) / (self.tolerance * self.corrector)
             parts = equations.split(scaling.expand(dy))
             sizes = jnp.maximum(rms(parts["q"] * weight), rms(parts["x"] * state_weight))
             if self.layout.stabilized:  # of the velocities, this is the part that q has in them

@@ -227,6 +227,7 @@ class TestBadInput:
             ({"form": "one-field"}, "form of BDF must be one of 'two-field', 'three-field'"),
             ({"scaling": "multipliers"}, "no velocities are left to scale: write scaling='full'"),
             ({"scaling": "some"}, "scaling of BDF in the two-field form must be one of"),
+            ({"stop": "forces"}, "stop of BDF must be one of 'motion', 'unknowns'"),
             ({"index": 2}, "index of BDF must be 3 or 'stabilized-2'"),
             ({"k_ave": -1.0}, "k_ave of BDF must not be negative"),
             ({"tolerance": 0.0}, "tolerance of BDF must be positive"),
