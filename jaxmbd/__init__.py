@@ -26,6 +26,11 @@ from .solution import Solution as Solution
 from .system.bodies import PlanarBody as PlanarBody
 from .system.bodies import PointMass as PointMass
 from .system.bodies import RigidBody as RigidBody
+from .system.contact import AbstractContactLaw as AbstractContactLaw
+from .system.contact import ContactLoads as ContactLoads
+from .system.contact import DiscDisc as DiscDisc
+from .system.contact import DiscLine as DiscLine
+from .system.contact import LinearContact as LinearContact
 from .system.drivers import Gear as Gear
 from .system.drivers import Motion as Motion
 from .system.drivers import RackAndPinion as RackAndPinion
@@ -40,6 +45,8 @@ from .system.forces import SpringDamper as SpringDamper
 from .system.forces import Torque as Torque
 from .system.forces import TorsionSpringDamper as TorsionSpringDamper
 from .system.frames import Frame as Frame
+from .system.friction import AbstractFriction as AbstractFriction
+from .system.friction import LuGre as LuGre
 from .system.joints import Cylindrical as Cylindrical
 from .system.joints import Distance as Distance
 from .system.joints import Fixed as Fixed

@@ -10,10 +10,11 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from .results import RESULTS
+from .system.contact import ContactLoads
 from .system.equations import AbstractSystem
 from .system.frames import Frame
 from .system.parameters import is_traced, unknown
-from .system.reactions import joint_reaction
+from .system.reactions import contact_loads, contact_places, joint_reaction
 from .system.state import State
 from .system.system import System
 
@@ -154,6 +155,16 @@ class Solution(eqx.Module):
         unique = not system.redundant or (known and joint not in system.redundant_joints)
         return Reaction(force[:, :2], torque[:, 2], unique) if system.planar else Reaction(force, torque, unique)
 
+    def contact(self, name: str) -> ContactLoads:
+        """Gap, normal force, slip and friction of a contact."""
+        system = self._mechanism("contact")
+        if name not in contact_places(system):
+            raise ValueError(unknown("contact", name, contact_places(system)))
+        loads = self._rowwise(eqx.Partial(_contact, name=name))
+        if not system.planar:
+            return loads
+        return ContactLoads(loads.gap, loads.normal_force, loads.slip[:, 0], loads.friction[:, 0])
+
     # --- energy and constraints ---------------------------------------------------------------------------------------------------------
 
     def energy(self) -> Energy:
@@ -216,6 +227,10 @@ def _violation(system: AbstractSystem, state: State) -> Array:
 
 def _reaction(system: System, state: State, joint: str) -> tuple[Array, Array]:
     return joint_reaction(system, joint, state)
+
+
+def _contact(system: System, state: State, name: str) -> ContactLoads:
+    return contact_loads(system, name, state)
 
 
 @eqx.filter_jit

@@ -1,6 +1,7 @@
 """Ready-made mechanisms: each is a function that returns a Model, and a name of the command line."""
 
 from .hmmwv import hmmwv as hmmwv
+from .impacts import stiff_impact as stiff_impact
 from .linkages import four_bar as four_bar
 from .linkages import slider_crank as slider_crank
 from .pendulums import DoublePendulumInAngles as DoublePendulumInAngles

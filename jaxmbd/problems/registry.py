@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ..system.equations import AbstractSystem
 from ..system.model import Model
 from .hmmwv import hmmwv
+from .impacts import stiff_impact
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
 from .tops import spinning_top
@@ -51,6 +52,12 @@ PROBLEMS: dict[str, Problem] = {
         t1=5.0,
         conserves_energy=False,
         max_step=0.02,
+    ),
+    "stiff-impact": Problem(
+        stiff_impact,
+        "a driven cam swings an impactor against a sprung body: stiff contact with LuGre friction (Bottasso et al. 2007)",
+        t1=1.2,
+        conserves_energy=False,
     ),
 }
 """By the name that the command line uses; the functions have the same names with underscores."""

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from .contact import DiscLine
 from .drivers import Motion, Screw
 from .elements import AbstractElement
 from .forces import ForceFunction, PointForce, SpringDamper, Torque, TorsionSpringDamper
@@ -34,6 +35,11 @@ def check_geometry(element: AbstractElement) -> None:
             raise ValueError(f"{element.label} has zero length: its points coincide. Use a Spherical (or Revolute) joint.")
     if isinstance(element, Screw) and not is_traced(element.pitch) and element.pitch == 0:
         raise ValueError(f"{element.label} has zero pitch: use a Revolute joint.")
+    if isinstance(element, DiscLine) and not is_traced(element) and (element.centre - element.point) @ element.normal <= 0:
+        raise ValueError(
+            f"{element.label}: the centre of the disc lies behind the line. The normal points out of the line's body, to the side of "
+            "the disc: turn it round, or move the disc."
+        )
 
 
 def check_functions(element: AbstractElement, planar: bool) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .elements import AbstractElement, Axis
-from .frames import Frame, Wrench, embed, force_at, pair_wrench
+from .frames import Frame, Wrench, embed, force_at, norm, pair_wrench
 from .parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
 from .rotations import cross, rotation_vector
 
@@ -116,14 +116,14 @@ class SpringDamper(AbstractForce):
 
     def local(self, frames):
         p1, p2 = embed(self.point1), embed(self.point2)
-        length = _length(p2 - p1) if self.free_length is None else self.free_length
+        length = norm(p2 - p1) if self.free_length is None else self.free_length
         return _Spring(frames[0].local_point(p1), frames[1].local_point(p2), length)
 
     def wrench(self, local, frames, angles, t, x):
         a, b = frames
         p1, p2 = a.point(local.point_a), b.point(local.point_b)
         d = p2 - p1
-        length = _length(d)
+        length = norm(d)
         toward = d / jnp.where(length > 0, length, 1.0)
         rate = toward @ (b.point_velocity(local.point_b) - a.point_velocity(local.point_a))
         # stiffness * length * toward is stiffness * d: written so, a spring of no free length has its exact derivative at zero length too.
@@ -134,7 +134,7 @@ class SpringDamper(AbstractForce):
 
     def potential(self, local, frames, angles):
         a, b = frames
-        stretch = _length(b.point(local.point_b) - a.point(local.point_a)) - local.free_length
+        stretch = norm(b.point(local.point_b) - a.point(local.point_a)) - local.free_length
         return 0.5 * self.stiffness * stretch**2
 
 
@@ -395,10 +395,3 @@ class ForceFunction(AbstractForce):
 
     def state_rate(self, local, frames, angles, t, x):
         return x if self.rate is None else jnp.reshape(jnp.asarray(self.rate(*frames, t, x)), x.shape)
-
-
-def _length(d: Float[Array, "3"]) -> Float[Array, ""]:
-    """|d|, with derivative zero where d is zero."""
-    square = d @ d
-    zero = square <= 0
-    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))

@@ -29,6 +29,10 @@ class Frame(eqx.Module):
     def point_velocity(self, s: Float[Array, "3"]) -> Float[Array, "3"]:
         return self.velocity + cross(self.angular_velocity, self.rotation @ s)
 
+    def velocity_at(self, p: Float[Array, "3"]) -> Float[Array, "3"]:
+        """The velocity of that point of the body which stands at p just now."""
+        return self.velocity + cross(self.angular_velocity, p - self.position)
+
     def direction(self, u: Float[Array, "3"]) -> Float[Array, "3"]:
         """A body-fixed direction in the ground's axes."""
         return self.rotation @ u
@@ -68,3 +72,10 @@ def pair_wrench(a: Frame, b: Frame, point: Float[Array, "3"], force: Float[Array
         jnp.stack([-force, force]),
         jnp.stack([-torque - force_at(a, point, force), torque + force_at(b, point, force)]),
     )
+
+
+def norm(u: Float[Array, "n"]) -> Float[Array, ""]:
+    """|u|, with derivative zero where u is zero."""
+    square = u @ u
+    zero = square <= 0
+    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))

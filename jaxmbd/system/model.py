@@ -12,6 +12,7 @@ import numpy as np
 from .analysis import Analysis, analyse
 from .bodies import AbstractBody
 from .checks import check_dimension, check_functions, check_geometry
+from .contact import AbstractContact
 from .drivers import Gear, Motion, RackAndPinion
 from .elements import AbstractElement, ground
 from .forces import AbstractForce, Gravity, TorsionSpringDamper
@@ -143,6 +144,9 @@ def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractE
     label = element.label
     if planar and isinstance(element, AbstractJoint) and element.planar_rows is None:
         raise ValueError(f"{label}: a {type(element).__name__} joint has no meaning in a planar model.")
+    if isinstance(element, AbstractContact) and (element.dimension == 2) != planar:
+        where, bodies = ("planar", "spatial") if planar else ("spatial", "planar")
+        raise ValueError(f"{label}: a {type(element).__name__} contact has no meaning in a {where} model; it needs {bodies} bodies.")
     travels = isinstance(element, Motion) and element.coordinate == "travel"
     for field, value in vars(element).items():
         if field not in element.parameters or field in ("free_length", "value"):

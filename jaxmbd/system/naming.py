@@ -13,7 +13,7 @@ from .parameters import Parameter, read, unknown
 if TYPE_CHECKING:
     from .system import System
 
-_TRANSPARENT = ("function", "penalty", "actuator", "rate", "value")
+_TRANSPARENT = ("function", "penalty", "actuator", "rate", "value", "law", "friction")
 """Fields of an element that a name may leave out: "drive.amplitude" is "drive.function.amplitude"."""
 
 

@@ -1,15 +1,17 @@
-"""What joints do to bodies."""
+"""What joints and contacts do to bodies."""
 
 import dataclasses
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from .contact import AbstractContact, ContactLoads
 from .frames import Frame
 from .rotations import skew
 from .state import State
-from .system import System
+from .system import ElementGroup, System
 
 
 def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Array]:
@@ -20,9 +22,7 @@ def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Arra
     """
     group_number, place, where = system.row_slices()[name]
     group = system.joint_groups[group_number]
-    pick = lambda tree: jax.tree.map(lambda leaf: leaf[place] if hasattr(leaf, "shape") else leaf, tree)  # noqa: E731
-    joint, local = pick(group.element), pick(system._geometry().joints[group_number])
-    frames: tuple[Frame, ...] = pick(group.frames(system.frames(state.q, state.v)))
+    joint, local, frames = _one(system, group, system._geometry().joints[group_number], place, state)
     joint_angles, _ = system._angles(system.frames(state.q, state.v))
     last = joint_angles[group_number][place]
 
@@ -48,6 +48,30 @@ def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Arra
     _, pull_back = jax.vjp(rows, jnp.zeros(3), jnp.zeros(3))
     force, torque = pull_back(multipliers)
     return -force, -torque
+
+
+def contact_places(system: System) -> dict[str, tuple[int, int]]:
+    """By contact name: the number of its force group, its place in the group."""
+    return {
+        name: (number, place)
+        for number, group in enumerate(system.force_groups)
+        if isinstance(group.element, AbstractContact)
+        for place, name in enumerate(group.names)
+    }
+
+
+def contact_loads(system: System, name: str, state: State) -> ContactLoads:
+    """Gap, slip and forces of one contact."""
+    number, place = contact_places(system)[name]
+    group = system.force_groups[number]
+    contact, local, frames = _one(system, group, system._geometry().forces[number], place, state)
+    return contact.loads(contact.touch(local, frames), system._states_by_group(state.x)[number][place])
+
+
+def _one(system: System, group: ElementGroup, local: Any, place: int, state: State) -> tuple[Any, Any, tuple[Frame, ...]]:
+    """One element of a group, its geometry and its frames."""
+    pick = lambda tree: jax.tree.map(lambda leaf: leaf[place] if hasattr(leaf, "shape") else leaf, tree)  # noqa: E731
+    return pick(group.element), pick(local), pick(group.frames(system.frames(state.q, state.v)))
 
 
 def _penalty_multipliers(system: System, group_number: int, place: int, state: State) -> Array:
