@@ -1,6 +1,7 @@
-"""Conditioning and Newton saturation of BDF on the pendulum of paper 003, sections 3.3 and 4.3: Figures 1 to 8, and the slopes behind them.
+"""Conditioning and Newton saturation of BDF, paper 003: Figures 1 to 8 for the pendulum (sections 3.3 and 4.3) with the slopes behind
+them, and the counterparts of Figures 10 and 11 for the problem `stiff-impact` (section 5).
 
-    python benchmarks/paper_003.py [--output DIRECTORY] [--max-steps N]
+    python benchmarks/paper_003.py [pendulum] [impact] [--output DIRECTORY] [--max-steps N]
 
 Two-step BDF, steps from 1e-4 s to 1e-8 s, until t = 1e-3 s (at least 100 steps, at most N). The scaling factor is s = 1 / h^2, as in the
 paper. Prints what is expected next to what is measured and ends with exit code 1 if they differ.
@@ -16,12 +17,15 @@ import sys
 import time
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 from jaxtyping import Array
 
 import jaxmbd as mbd
+from jaxmbd.conditioning import of_step
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
@@ -164,20 +168,76 @@ def report(found: dict) -> bool:
     return fine
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/paper_003"), help="directory of the PNGs; default: %(default)s")
-    parser.add_argument("--max-steps", type=int, default=100_000, help="steps of one run; default: %(default)s, all")
-    options = parser.parse_args()
+# --- the impact -------------------------------------------------------------------------------------------------------------------------------
+
+IMPACT_END = 0.52
+"""s, a dozen bounces after the first contact at 0.5096 s"""
+
+
+@eqx.filter_jit
+def along(system, integrator, states, steps):
+    """Saturation of Newton's corrections of two-step formulas, from every state of a run with the step that was taken there."""
+    return jax.lax.map(lambda row: of_step(system, integrator, *row)[1].last_correction, (states, steps))
+
+
+def impact(output: Path) -> bool:
+    """With and without m_ave / h^2 in the scaling factor s = k_ave + m_ave / h^2; Newton stops on all scaled unknowns."""
+    system = mbd.problems.stiff_impact().build()
+    print(f"stiff-impact until {IMPACT_END} s, two fields, tolerance 1e-7, Newton stops on all scaled unknowns")
+    figure, (size, factor, saturation) = plt.subplots(3, 1, figsize=(7, 8), sharex=True, constrained_layout=True)
+    finished = {}
+    for label, options in (("s = k_ave + m_ave / h^2", {}), ("s = k_ave", {"m_ave": 0.0})):
+        integrator = mbd.BDF(1e-7, stop="unknowns", state_scale=3e-6, **options)
+        run = mbd.simulate(system, IMPACT_END, integrator=integrator, throw=False)
+        finished[label] = bool(run.result == mbd.RESULTS.successful)
+        stiffness, mass = float(run.final.method.stiffness), float(run.final.method.mass)
+        steps = np.asarray(run.steps)
+        last = along(run.system, integrator.precise(), jax.tree.map(lambda leaf: leaf[:-1], run.states), run.steps)
+        scale = stiffness + mass / steps**2
+        stats = run.stats
+        print(
+            f"  {label} (k_ave = {stiffness:.3g} N/m, m_ave = {mass:.3g} kg): {stats['steps']} steps, {stats['rejected']} rejected, of these "
+            f"{stats['newton_failures']} because Newton failed;\n    steps {steps.min():.1e} ... {steps.max():.1e} s, s {scale.min():.1e} ... "
+            f"{scale.max():.1e} N/m, saturation at most {float(jnp.nanmax(last)):.1e}\n    {run.message}"
+        )
+        for axes, values in ((size, steps), (factor, scale), (saturation, np.asarray(last))):
+            axes.semilogy(run.ts[:-1], values, marker=".", markersize=3, linewidth=0.7, label=label)
+    size.set(ylabel="step size [s]", title="stiff-impact: counterparts of Figures 10 and 11")
+    factor.set(ylabel="scaling factor s [N/m]")
+    saturation.set(ylabel="last decreasing correction", xlabel="time [s]", xlim=(0.505, IMPACT_END))
+    for axes in (size, factor, saturation):
+        axes.grid(alpha=0.3)
+        axes.legend()
+    output.mkdir(parents=True, exist_ok=True)
+    figure.savefig(output / "figures_10_11.png", dpi=120)
+    plt.close(figure)
+    return finished["s = k_ave + m_ave / h^2"]
+
+
+def pendulums(output: Path, max_steps: int) -> bool:
     fine = True
     starts = {"as in the paper": (Pendulum(), ""), "from 0.3 rad with 0.5 m/s": (Pendulum(0.3, 0.5), "from_0.3_rad")}
     for name, (pendulum, folder) in starts.items():
         print(f"pendulum, {name}", flush=True)
-        found = measure(pendulum, options.max_steps)
+        found = measure(pendulum, max_steps)
         fine &= report(found)
-        output = options.output / folder
-        output.mkdir(parents=True, exist_ok=True)
-        figures(found, output)
+        (output / folder).mkdir(parents=True, exist_ok=True)
+        figures(found, output / folder)
+    return fine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/paper_003"), help="directory of the PNGs; default: %(default)s")
+    parser.add_argument("--max-steps", type=int, default=100_000, help="steps of one run; default: %(default)s, all")
+    parser.add_argument("parts", nargs="*", help="pendulum, impact; both unless given")
+    options = parser.parse_args()
+    parts = {"pendulum": lambda: pendulums(options.output, options.max_steps), "impact": lambda: impact(options.output)}
+    fine = True
+    for name in options.parts or parts:
+        if name not in parts:
+            parser.error(f"there is no part {name!r}; there are {', '.join(parts)}")
+        fine &= parts[name]()
     print(f"figures are in {options.output}")
     return 0 if fine else 1
 

@@ -58,11 +58,11 @@ def _run(system: AbstractSystem, integrator: Any, state: State, h: Array, steps:
     system = system.prepare()
     state, _ = integrator.init(system, state)
     state = integrator.look_back(system, state, h)
-    worst = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), eqx.filter_eval_shape(_step, system, integrator, state, h)[1])
+    worst = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), eqx.filter_eval_shape(of_step, system, integrator, state, h)[1])
 
     def advance(_, carry):
         state, worst = carry
-        new, found = _step(system, integrator, state, h)
+        new, found = of_step(system, integrator, state, h)
         largest = jax.tree.map(jnp.maximum, worst, found)
         corrections = jnp.where(found.last_correction >= worst.last_correction, found.corrections, worst.corrections)
         return new, eqx.tree_at(lambda c: c.corrections, largest, corrections)
@@ -70,7 +70,8 @@ def _run(system: AbstractSystem, integrator: Any, state: State, h: Array, steps:
     return jax.lax.fori_loop(0, steps, advance, (state, worst))[1]
 
 
-def _step(system: AbstractSystem, integrator: Any, state: State, h: Array) -> tuple[State, Conditioning]:
+def of_step(system: AbstractSystem, integrator: Any, state: State, h: Array) -> tuple[State, Conditioning]:
+    """Of one step of size h from a state that the integrator has prepared; and where the step leads."""
     equations = integrator.equations(system, state, h)
     scaling = equations.scaling()
     residual, jacobian = scaling.residual(equations.residual), scaling.jacobian(equations.jacobian)
