@@ -171,7 +171,7 @@ def report(found: dict) -> bool:
 # --- the impact -------------------------------------------------------------------------------------------------------------------------------
 
 IMPACT_END = 0.52
-"""s, a dozen bounces after the first contact at 0.5096 s"""
+"""s: the first contact, at 0.5096 s, and the second"""
 
 
 @eqx.filter_jit
