@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.problems.hmmwv import Tyre
+from jaxmbd.problems.vehicles import Tyre
 from jaxmbd.system.equations import constraint_jacobian
 from jaxmbd.system.initial import initial_state
 

@@ -1,6 +1,5 @@
 """Ready-made mechanisms: each is a function that returns a Model, and a name of the command line."""
 
-from .hmmwv import hmmwv as hmmwv
 from .impacts import stiff_impact as stiff_impact
 from .linkages import four_bar as four_bar
 from .linkages import slider_crank as slider_crank
@@ -11,3 +10,4 @@ from .pendulums import pendulum as pendulum
 from .registry import PROBLEMS as PROBLEMS
 from .registry import Problem as Problem
 from .tops import spinning_top as spinning_top
+from .vehicles import hmmwv as hmmwv

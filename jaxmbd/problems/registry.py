@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from ..system.equations import AbstractSystem
 from ..system.model import Model
-from .hmmwv import hmmwv
 from .impacts import stiff_impact
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
 from .tops import spinning_top
+from .vehicles import hmmwv
 
 
 class Problem(NamedTuple):
