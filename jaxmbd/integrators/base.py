@@ -58,6 +58,11 @@ class StepInfo(eqx.Module):
     ratio: Float[Array, ""] | None = None
     """of the next step to this one, as the integrator would like it if this one is accepted; None: it leaves that to the controller"""
 
+    @staticmethod
+    def nothing_searched() -> "StepInfo":
+        """Of a step whose result was known."""
+        return StepInfo(jnp.zeros(()), jnp.array(True), jnp.zeros((), jnp.int32), Work.nothing())
+
 
 class AbstractIntegrator(eqx.Module):
     """A method. Final subclasses are Modules whose numbers are leaves."""

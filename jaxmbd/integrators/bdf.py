@@ -19,6 +19,7 @@ from .base import AbstractIntegrator, StepInfo, Work
 from .bdf_equations import Equations, Layout, average_mass, average_stiffness
 from .bdf_start import flat_past, smooth_past
 from .common import coordinate_weights, rms
+from .interpolation import state_between
 from .multistep import Past, interpolation_weights
 from .order_control import Attempt, Orders
 from .prediction import History
@@ -213,7 +214,7 @@ class BDF(AbstractIntegrator):
             found = jax.lax.stop_gradient(there.unknowns_of(known))
             right = equations.residual(found) / scaling.rows
             z = found - scaling.expand(jnp.linalg.solve(scaling.matrix(there.jacobian(found)), right))
-            return equations.new_state(z), scratch, _nothing_searched()
+            return equations.new_state(z), scratch, StepInfo.nothing_searched()
         assert scratch is not None
         frozen = jax.lax.stop_gradient
         equations = Equations.of_step(system, self.layout, state, h, self._order(state, scratch))
@@ -338,19 +339,7 @@ class BDF(AbstractIntegrator):
         """The polynomial of the step for q, v and x, lines for what the equations of motion determine."""
         past: Past = new.method
         weights = interpolation_weights(past.steps, jnp.maximum(past.order, 1), new.t - t)
-        h = new.t - old.t
-        s = jnp.where(h > 0, (t - old.t) / jnp.where(h > 0, h, 1.0), 0.0)
-        line = lambda a, b: a + s * (b - a)  # noqa: E731
-        return State(
-            t,
-            weights @ past.q,
-            weights @ past.v,
-            weights @ past.x,
-            line(old.multipliers, new.multipliers),
-            line(old.acceleration, new.acceleration),
-            line(old.state_rate, new.state_rate),
-            jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
-        )
+        return state_between(old, new, t, weights @ past.q, weights @ past.v, weights @ past.x)
 
 
 _PARAMETERS: dict[str, Parameter] = {
@@ -394,7 +383,3 @@ def _read_orders(orders: Any) -> Array:
                 f"orders of BDF must be a one-dimensional array of whole numbers from 1 to {_HIGHEST}, such as solution.orders."
             )
     return jnp.asarray(orders, jnp.int32)
-
-
-def _nothing_searched() -> StepInfo:
-    return StepInfo(jnp.zeros(()), jnp.array(True), jnp.zeros((), jnp.int32), Work.nothing())

@@ -25,7 +25,7 @@ from ..system.parameters import Parameter, is_traced, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
 from .common import coordinate_weights, normalized, rms
-from .interpolation import hermite, place_in_step
+from .interpolation import hermite, place_in_step, state_between
 from .prediction import History
 
 _CONSTRAINT_TOLERANCE = 1e-10
@@ -252,7 +252,7 @@ class AbstractNewmark(AbstractIntegrator):
             found = jax.lax.stop_gradient(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
             scaling = there.scaling()
             z = found - jnp.linalg.solve(scaling.matrix(there.jacobian(found)), equations.residual(found) / scaling.rows)
-            return normalized(system, equations.new_state(z)), scratch, _nothing_searched()
+            return normalized(system, equations.new_state(z)), scratch, StepInfo.nothing_searched()
         assert scratch is not None
         unknowns = sum(equations.sizes) + state.x.shape[0]
         residual = jax.lax.stop_gradient(equations.scaling()).residual(equations.residual)
@@ -320,17 +320,9 @@ class AbstractNewmark(AbstractIntegrator):
     def interpolate(self, old: State, new: State, t: Array) -> State:
         """Cubic Hermite polynomials for q, v and x, linear ones for what the equations of motion determine."""
         h, s = place_in_step(old, new, t)
-        line = lambda a, b: a + s * (b - a)  # noqa: E731
-        return State(
-            t,
-            hermite(s, h, old.q, old.v, new.q, new.v),
-            hermite(s, h, old.v, old.acceleration, new.v, new.acceleration),
-            hermite(s, h, old.x, old.state_rate, new.x, new.state_rate),
-            line(old.multipliers, new.multipliers),
-            line(old.acceleration, new.acceleration),
-            line(old.state_rate, new.state_rate),
-            jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
-        )
+        q = hermite(s, h, old.q, old.v, new.q, new.v)
+        v = hermite(s, h, old.v, old.acceleration, new.v, new.acceleration)
+        return state_between(old, new, t, q, v, hermite(s, h, old.x, old.state_rate, new.x, new.state_rate))
 
 
 _PARAMETERS: dict[str, Parameter] = {
@@ -459,7 +451,3 @@ def _read(integrator: AbstractNewmark, **values: Any) -> None:
     owner = type(integrator).__name__
     for field, value in read_all(owner, _PARAMETERS, **values).items():
         setattr(integrator, field, jnp.asarray(value))
-
-
-def _nothing_searched() -> StepInfo:
-    return StepInfo(jnp.zeros(()), jnp.array(True), jnp.zeros((), jnp.int32), Work.nothing())

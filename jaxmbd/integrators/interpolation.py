@@ -24,18 +24,26 @@ def hermite_rate(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array)
     return (1 - s) * (1 - 3 * s) * d0 + 6 * s * (1 - s) * difference - s * (2 - 3 * s) * d1
 
 
-def interpolate_motion(old: State, new: State, t: Array) -> State:
-    """Cubics through positions and velocities at both ends, and their derivative as velocity: accelerations play no part, because in stiff
-    systems they amplify the smallest errors. Linear for what the equations of motion determine."""
-    h, s = place_in_step(old, new, t)
+def state_between(old: State, new: State, t: Array, q: Array, v: Array, x: Array) -> State:
+    """The state at a time within a step, of a motion that is known there; lines for what the equations of motion determine."""
+    _, s = place_in_step(old, new, t)
     line = lambda a, b: a + s * (b - a)  # noqa: E731
     return State(
         t,
-        hermite(s, h, old.q, old.v, new.q, new.v),
-        jnp.where(h > 0, hermite_rate(s, h, old.q, old.v, new.q, new.v), old.v),
-        hermite(s, h, old.x, old.state_rate, new.x, new.state_rate),
+        q,
+        v,
+        x,
         line(old.multipliers, new.multipliers),
         line(old.acceleration, new.acceleration),
         line(old.state_rate, new.state_rate),
         jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
     )
+
+
+def interpolate_motion(old: State, new: State, t: Array) -> State:
+    """Cubics through positions and velocities at both ends, and their derivative as velocity: accelerations play no part, because in stiff
+    systems they amplify the smallest errors."""
+    h, s = place_in_step(old, new, t)
+    q = hermite(s, h, old.q, old.v, new.q, new.v)
+    v = jnp.where(h > 0, hermite_rate(s, h, old.q, old.v, new.q, new.v), old.v)
+    return state_between(old, new, t, q, v, hermite(s, h, old.x, old.state_rate, new.x, new.state_rate))
