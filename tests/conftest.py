@@ -1,7 +1,19 @@
 """Shared by all tests: compile fast rather than fast code, and jaxmbd before anything else, so that float64 is on."""
 
+import gc
 import os
 
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
+import jax
+import pytest
+
 import jaxmbd  # noqa: F401
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_programs():
+    """Every compiled program keeps its memory maps, of which a process may have 65530 on Linux: the whole suite in two processes needs more."""
+    yield
+    jax.clear_caches()
+    gc.collect()
