@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .control import AbstractController
 from .integrators.base import AbstractIntegrator, Work
+from .integrators.common import frozen
 from .results import RESULTS
 from .system.equations import AbstractSystem
 from .system.initial import remember
@@ -196,7 +197,7 @@ class Plan(eqx.Module):
 def run(system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: str) -> tuple[Record, Stretch]:
     """Runs one stretch. `adjoint` chooses which derivative will be possible: "reverse" or "forward"."""
     params = (system, integrator, state)
-    plan = jax.lax.stop_gradient(plan)
+    plan = frozen(plan)
     return _search(params, plan) if adjoint == "forward" else _search_reverse(params, plan)
 
 

@@ -1,5 +1,7 @@
 """Derivatives of whole runs: forward against reverse against differences of replayed runs, alone and in batches."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -143,3 +145,40 @@ class TestEquations:
 
         # x = 1 + F t^2 / (2 m)
         assert jax.grad(end)(4.0) == pytest.approx(-1.0 / 16.0, rel=1e-9)
+
+
+class TestPlainFunctions:
+    """A drive that is a plain function is a leaf without a derivative: gradients of the rest pass by it, in every integrator."""
+
+    METHODS: ClassVar = {"hht": HHT, "bdf": mbd.BDF(1e-4), "rosenbrock": mbd.RosenbrockNystrom(1e-4, 1e-4)}
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def driven():
+        cart = mbd.PlanarBody("cart", mass=2.0, inertia=1.0)
+        bob = mbd.PlanarBody("bob", mass=1.0, inertia=0.1, position=(0.0, -1.0))
+        return mbd.Model(
+            [cart, bob],
+            [
+                mbd.Translational("rail", mbd.ground, cart, point=(0.0, 0.0), axis=(1.0, 0.0)),
+                mbd.Motion("drive", mbd.ground, cart, point=(0.0, 0.0), axis=(1.0, 0.0), function=_sway, coordinate="travel"),
+                mbd.Revolute("hinge", cart, bob, point=(0.0, 0.0)),
+            ],
+            [mbd.Gravity((0.0, -9.81))],
+        ).build()
+
+    @pytest.mark.parametrize("name", METHODS)
+    def test_gradient_by_mass_and_inertia(self, driven, name):
+        def end(inertia, step=None):
+            system = driven.set({"bob.inertia": inertia})
+            return mbd.simulate(system, 0.2, integrator=self.METHODS[name], max_steps=64, step=step).final.q[3]
+
+        gradient = jax.jit(jax.grad(end))(0.1)
+        steps = mbd.simulate(driven, 0.2, integrator=self.METHODS[name])
+        replay = jax.jit(lambda p: end(p, step=steps.steps))
+        difference = float(replay(0.1001) - replay(0.0999)) / 0.0002
+        assert gradient == pytest.approx(difference, rel=1e-3)
+
+
+def _sway(t):
+    return 0.1 * jnp.sin(3.0 * t)

@@ -18,7 +18,7 @@ from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
 from .bdf_equations import Equations, Layout, average_mass, average_stiffness
 from .bdf_start import flat_past, smooth_past
-from .common import coordinate_weights, rms
+from .common import coordinate_weights, frozen, rms
 from .interpolation import state_between
 from .multistep import Past, interpolation_weights
 from .order_control import Attempt, Orders
@@ -164,7 +164,6 @@ class BDF(AbstractIntegrator):
     # --- start --------------------------------------------------------------------------------------------------------------------------
 
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
-        frozen = jax.lax.stop_gradient
         at = frozen(state)
         mass = average_mass(frozen(system), at) if self.m_ave is None else self.m_ave
         stiffness = average_stiffness(frozen(system), at) if self.k_ave is None else self.k_ave
@@ -209,14 +208,13 @@ class BDF(AbstractIntegrator):
             # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
             # implicit function.
             equations = Equations.of_step(system, self.layout, state, h, known.method.order)
-            there = jax.lax.stop_gradient(equations)
+            there = frozen(equations)
             scaling = there.scaling()
-            found = jax.lax.stop_gradient(there.unknowns_of(known))
+            found = frozen(there.unknowns_of(known))
             right = equations.residual(found) / scaling.rows
             z = found - scaling.expand(jnp.linalg.solve(scaling.matrix(there.jacobian(found)), right))
             return equations.new_state(z), scratch, StepInfo.nothing_searched()
         assert scratch is not None
-        frozen = jax.lax.stop_gradient
         equations = Equations.of_step(system, self.layout, state, h, self._order(state, scratch))
         scaling = frozen(equations.scaling())
         y, (recycled, newton) = implicit_root(
@@ -333,7 +331,7 @@ class BDF(AbstractIntegrator):
             largest_v=jnp.maximum(scratch.largest_v, jnp.abs(new.v)),
             largest_x=jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
         )
-        return jax.lax.stop_gradient(scratch)
+        return frozen(scratch)
 
     def interpolate(self, old: State, new: State, t: Array) -> State:
         """The polynomial of the step for q, v and x, lines for what the equations of motion determine."""

@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from ..system.equations import AbstractSystem, constraint_curvature, constraint_jacobian, saddle_matrix, state_rate, total_force
 from ..system.state import State
+from .common import frozen
 from .multistep import Past
 
 _SUBSTEPS = 12
@@ -43,7 +44,6 @@ def smooth_past(system: AbstractSystem, state: State, past: Past, h: Array) -> P
     """The past at t - h, t - 2h, ... by Runge-Kutta's method; the given one where that is not reliable."""
     system = system.recall(state.memory)
     points = past.q.shape[0]
-    frozen = jax.lax.stop_gradient
     fine = _backwards(frozen(system), frozen(state), h, points, _SUBSTEPS)
     coarse = _backwards(frozen(system), frozen(state), h, points, _SUBSTEPS // 2)
     reliable = jnp.array(True)

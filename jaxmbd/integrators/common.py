@@ -1,12 +1,21 @@
 """What integrators share: how errors are measured, and what happens to coordinates that no constraint row guards."""
 
 import dataclasses
+from typing import Any
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from ..system.equations import AbstractSystem
 from ..system.state import State
+
+
+def frozen(tree: Any) -> Any:
+    """The same without derivatives. Functions among the leaves (a user's law, a drive) stay what they are."""
+    arrays, rest = eqx.partition(tree, eqx.is_array)
+    return eqx.combine(jax.lax.stop_gradient(arrays), rest)
 
 
 def rms(u: Array) -> Array:

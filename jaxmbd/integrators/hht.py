@@ -24,7 +24,7 @@ from ..system.equations import (
 from ..system.parameters import Parameter, is_traced, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
-from .common import coordinate_weights, normalized, rms
+from .common import coordinate_weights, frozen, normalized, rms
 from .interpolation import hermite, place_in_step, state_between
 from .prediction import History
 
@@ -231,7 +231,7 @@ class AbstractNewmark(AbstractIntegrator):
             jnp.abs(state.q),
             jnp.abs(state.x),
         )
-        return state, jax.lax.stop_gradient(scratch)
+        return state, frozen(scratch)
 
     def first_step(self, system: AbstractSystem, state: State) -> Array:
         weight = coordinate_weights(system, self.length_scale, jnp.abs(state.q))
@@ -248,17 +248,16 @@ class AbstractNewmark(AbstractIntegrator):
         if known is not None:
             # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
             # implicit function.
-            there = jax.lax.stop_gradient(equations)
-            found = jax.lax.stop_gradient(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
+            there = frozen(equations)
+            found = frozen(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
             scaling = there.scaling()
             z = found - jnp.linalg.solve(scaling.matrix(there.jacobian(found)), equations.residual(found) / scaling.rows)
             return normalized(system, equations.new_state(z)), scratch, StepInfo.nothing_searched()
         assert scratch is not None
         unknowns = sum(equations.sizes) + state.x.shape[0]
-        residual = jax.lax.stop_gradient(equations.scaling()).residual(equations.residual)
+        residual = frozen(equations.scaling()).residual(equations.residual)
         z, (recycled, newton) = implicit_root(residual, unknowns, lambda: self._search(system, equations, scratch))
         new = normalized(system, equations.new_state(z))
-        frozen = jax.lax.stop_gradient
         da, _, dr = equations.split(frozen(z))
         position, rate = self._errors(equations, scratch, da, dr)
         finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
@@ -315,7 +314,7 @@ class AbstractNewmark(AbstractIntegrator):
             jnp.maximum(scratch.largest_q, jnp.abs(new.q)),
             jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
         )
-        return jax.lax.stop_gradient(scratch)
+        return frozen(scratch)
 
     def interpolate(self, old: State, new: State, t: Array) -> State:
         """Cubic Hermite polynomials for q, v and x, linear ones for what the equations of motion determine."""
