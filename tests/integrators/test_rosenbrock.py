@@ -77,6 +77,7 @@ def test_measured_order(name, sling_end):
     np.testing.assert_allclose(order, expected, atol=slack)
 
 
+@pytest.mark.slow
 def test_an_exact_jacobian_is_needed_for_more_than_order_two():
     """The order of the paper's method falls with a wrong Jacobian: what the W-method is for."""
 
