@@ -338,12 +338,12 @@ ROSENBROCK = mbd.RosenbrockNystrom(1e-4, 1e-4)
 
 
 @pytest.mark.parametrize(
-    ("integrator", "symmetry"),
+    ("integrator", "drift", "turn"),
     # Independent coordinates are those of one side: left and right differ by the method's error.
-    [(ROSENBROCK, 5e-4), pytest.param(mbd.HHT(tolerance=1e-4), 1e-6, marks=pytest.mark.slow)],
+    [(ROSENBROCK, 5e-4, 1e-4), pytest.param(mbd.HHT(tolerance=1e-4), 1e-6, 1e-9, marks=pytest.mark.slow)],
     ids=["rosenbrock", "hht"],
 )
-def test_run_over_the_bump(system, integrator, symmetry):
+def test_run_over_the_bump(system, integrator, drift, turn):
     solution = mbd.simulate(system, 5.0, integrator=integrator, max_step=0.02)
     times, positions = np.asarray(solution.ts), np.asarray(solution.position("chassis"))
     height = positions[:, 2]
@@ -354,9 +354,9 @@ def test_run_over_the_bump(system, integrator, symmetry):
     np.testing.assert_allclose(height[times >= 4.0], height[0], atol=1e-4)
     # Tyre forces are vertical: x and y go on as they began, and nothing turns the vehicle about x or z.
     velocity = np.asarray(solution.velocity("chassis"))
-    np.testing.assert_allclose(positions[-1, :2], positions[0, :2] + (5.0 * SPEED, 0.0), atol=symmetry)
+    np.testing.assert_allclose(positions[-1, :2], positions[0, :2] + (5.0 * SPEED, 0.0), atol=drift)
     np.testing.assert_allclose(velocity[-1], (SPEED, 0.0, 0.0), atol=1e-4)
-    np.testing.assert_allclose(np.asarray(solution.orientation("chassis"))[:, (1, 3)], 0.0, atol=symmetry)
+    np.testing.assert_allclose(np.asarray(solution.orientation("chassis"))[:, (1, 3)], 0.0, atol=turn)
     assert np.max(solution.constraint_violation()) < 1e-9
 
 
