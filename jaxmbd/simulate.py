@@ -81,10 +81,12 @@ def simulate(
     if steps is not None:
         method = method.precise()
         options["first_step"] = steps[0]
+    chosen = method.default_controller() if controller is None else controller
+    chosen.check(system, method)
     job = _Job(
         system,
         method,
-        method.default_controller() if controller is None else controller,
+        chosen,
         _beginning(system) if initial is None else _fitting(system, initial),
         steps=steps,
         **options,
@@ -227,7 +229,8 @@ def _start(job: _Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, A
     system, given = job.system.prepare(), job.beginning
     q, v = system.normalize(given.q, given.v)
     state, violation, assembled = start(system, job.t0, q, v, given.x, given.memory)
-    h = jnp.where(jnp.isnan(job.first_step), job.integrator.first_step(system, state), job.first_step)
+    h = job.controller.first_step(job.integrator.first_step(system, state))
+    h = jnp.where(jnp.isnan(job.first_step), h, job.first_step)
     state, stretch = loop.begin(system, job.integrator, job.controller, state, jax.lax.stop_gradient(h))
     consistent = assembled & violation.small(_CONSISTENT)
     finite = jnp.all(jnp.isfinite(state.acceleration)) & jnp.all(jnp.isfinite(state.state_rate))

@@ -22,6 +22,13 @@ class AbstractController(eqx.Module):
         """The controller's own state."""
         return jnp.zeros(0)
 
+    def check(self, system: Any, integrator: Any) -> None:
+        """Refuses or warns of a combination that the controller does not suit."""
+
+    def first_step(self, h: Array) -> Array:
+        """The first step to try [s], where the integrator would begin with h."""
+        return h
+
     def adapt(self, info: Any, order: Any, h: Array, memory: Any) -> tuple[Decision, Any]:
         """`order` is that of info.error: a number, or an array if it changes from step to step."""
         raise NotImplementedError

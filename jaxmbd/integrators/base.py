@@ -58,6 +58,11 @@ class StepInfo(eqx.Module):
     ratio: Float[Array, ""] | None = None
     """of the next step to this one, as the integrator would like it if this one is accepted; None: it leaves that to the controller"""
 
+    power: Float[Array, ""] | None = None
+    """W, the largest contact power of any body at the force evaluations that the step made after its start; None: the method does not say"""
+    stiffness: Float[Array, ""] | None = None
+    """1/s^2, an estimate of the largest eigenvalue of -dA/dq; None: the method does not say"""
+
     @staticmethod
     def nothing_searched() -> "StepInfo":
         """Of a step whose result was known."""

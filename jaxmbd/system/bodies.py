@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from .frames import Frame, embed
 from .parameters import Parameter, is_traced, positive, read_all, read_name, scalar, vector
-from .rotations import body_rates, cross, ground_rates, planar_rotation, quaternion_from_matrix, rotation_matrix
+from .rotations import body_rates, cross, ground_rates, invert_symmetric, planar_rotation, quaternion_from_matrix, rotation_matrix
 
 
 class AbstractBody(eqx.Module):
@@ -50,6 +50,14 @@ class AbstractBody(eqx.Module):
     def mass_product(self, q: Array, a: Array) -> Array:
         """M a, without M."""
         raise NotImplementedError
+
+    def solve_mass(self, q: Array, force: Array) -> Array:
+        """The a with M a = force; where M is singular, the one along which `constraint` allows to move."""
+        raise NotImplementedError
+
+    def own_acceleration(self, q: Array, v: Array) -> Array:
+        """What `constraint` alone adds to the acceleration of a moving body, so that its second derivative is zero too."""
+        return jnp.zeros_like(q)
 
     def velocity_force(self, q: Array, v: Array) -> Array:
         """The generalised force that is quadratic in the velocity, on the right-hand side."""
@@ -113,6 +121,9 @@ class PointMass(AbstractBody):
 
     def mass_product(self, q, a):
         return self.mass * a
+
+    def solve_mass(self, q, force):
+        return force / self.mass
 
     def velocity_force(self, q, v):
         return jnp.zeros_like(q)
@@ -193,6 +204,9 @@ class PlanarBody(AbstractBody):
 
     def mass_product(self, q, a):
         return jnp.concatenate([self.mass * a[:2], self.inertia * a[2:]])
+
+    def solve_mass(self, q, force):
+        return jnp.concatenate([force[:2] / self.mass, force[2:] / self.inertia])
 
     def velocity_force(self, q, v):
         return jnp.zeros_like(q)
@@ -312,6 +326,18 @@ class RigidBody(AbstractBody):
     def mass_product(self, q, a):
         G = body_rates(q[3:])
         return jnp.concatenate([self.mass * a[:3], 4.0 * G.T @ (self.inertia @ (G @ a[3:]))])
+
+    def solve_mass(self, q, force):
+        # G G^T = |p|^2 I: with a = G^T y the equation 4 G^T J G a = G^T u reads y = J^-1 u / (4 |p|^2).
+        square = q[3:] @ q[3:]
+        G = body_rates(q[3:])
+        turn = invert_symmetric(self.inertia) @ (G @ force[3:])
+        return jnp.concatenate([force[:3] / self.mass, G.T @ turn / (4.0 * square**2)])
+
+    def own_acceleration(self, q, v):
+        # p.p'' = -p'.p'
+        p, rates = q[3:], v[3:]
+        return jnp.concatenate([jnp.zeros(3, q.dtype), -p * (rates @ rates) / (p @ p)])
 
     def velocity_force(self, q, v):
         G = body_rates(q[3:])

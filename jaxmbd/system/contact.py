@@ -123,6 +123,7 @@ class AbstractContact(AbstractForce):
 
     law: eqx.AbstractVar[AbstractContactLaw]
     friction: eqx.AbstractVar[AbstractFriction | None]
+    is_contact: ClassVar[bool] = True
     dimension: eqx.AbstractClassVar[int]
     """2: the shapes live in the plane"""
 

@@ -59,6 +59,27 @@ class AbstractSystem(eqx.Module):
     def mass_product(self, q: Array, a: Array) -> Array:
         return self.mass(q) @ a
 
+    def solve_mass(self, q: Array, force: Array) -> Array:
+        """The a with M(q) a = force; where M is singular, the one that stays on the coordinates' own manifold (`normalize`)."""
+        return jnp.linalg.solve(self.mass(q), force)
+
+    def own_acceleration(self, q: Array, v: Array) -> Array:
+        """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
+        return jnp.zeros_like(q)
+
+    def own_rows(self) -> int:
+        """How many constraint rows, the last ones, are nothing but the coordinates' own manifold: `normalize` takes care of them."""
+        return 0
+
+    def stiff_coordinates(self) -> tuple[int, ...]:
+        """The coordinates that `stiff_force` depends on or acts on."""
+        none = type(self).stiff_force is AbstractSystem.stiff_force
+        return () if none else tuple(range(self.q0.shape[-1]))
+
+    def contact_power(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "bodies"]:
+        """W, the rate at which contacts change each body's energy. Unknown (NaN) unless a subclass says."""
+        return jnp.full(1, jnp.nan)
+
     def coordinate_lengths(self) -> tuple[bool, ...]:
         """Which coordinates are lengths: they are measured in the integrator's `length_scale`, the others in radians."""
         return (True,) * self.q0.shape[-1]
@@ -169,8 +190,30 @@ def mass_product(system: AbstractSystem, q: Array, a: Array) -> Array:
 @eqx.filter_jit
 def total_force(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Array:
     """Q of both families."""
-    arguments = (q, v, t) if x.shape[-1] == 0 else (q, v, t, x)
+    arguments = _arguments(q, v, t, x)
     return system.force(*arguments) + system.stiff_force(*arguments)
+
+
+def _arguments(q: Array, v: Array, t: Array, x: Array) -> tuple[Array, ...]:
+    return (q, v, t) if x.shape[-1] == 0 else (q, v, t, x)
+
+
+@eqx.filter_jit
+def acceleration_a(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Array:
+    """A of q'' = A + B, for a system without constraints other than its coordinates' own: family A over the mass."""
+    return system.solve_mass(q, system.force(*_arguments(q, v, t, x))) + system.own_acceleration(q, v)
+
+
+@eqx.filter_jit
+def acceleration_b(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Array:
+    """B of q'' = A + B: family B over the mass."""
+    return system.solve_mass(q, system.stiff_force(*_arguments(q, v, t, x)))
+
+
+@eqx.filter_jit
+def largest_contact_power(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Float[Array, ""]:
+    """W, of any body. With the arguments of an evaluation of A it is free: XLA computes the contacts once."""
+    return jnp.max(jnp.abs(system.contact_power(*_arguments(q, v, t, x))), initial=0.0)
 
 
 @eqx.filter_jit

@@ -23,6 +23,8 @@ class AbstractForce(AbstractElement):
 
     stiff: eqx.AbstractVar[bool]
     kind: ClassVar[str] = "force"
+    is_contact: ClassVar[bool] = False
+    """Whether its power counts as contact power."""
 
     def initial_state(self) -> Array:
         """The differential states that the element owns, at the start."""

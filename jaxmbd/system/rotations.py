@@ -38,6 +38,12 @@ def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
     return skew(u) @ w
 
 
+def invert_symmetric(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+    """The inverse of a symmetric 3 x 3 matrix by cofactors: no call that breaks up a compiled step."""
+    cofactors = jnp.stack([cross(A[1], A[2]), cross(A[2], A[0]), cross(A[0], A[1])])
+    return cofactors / (A[0] @ cofactors[0])
+
+
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """A(p), body axes to ground axes."""
     return jnp.tensordot(_ROTATION, p[:, None] * p, 2)

@@ -18,7 +18,7 @@ from . import naming
 from .bodies import AbstractBody
 from .elements import unwrap
 from .equations import AbstractSystem
-from .forces import Gravity
+from .forces import AbstractForce, Gravity
 from .frames import Frame, Wrench, embed, ground_frame
 from .joints import Penalty
 from .state import Memory
@@ -146,6 +146,16 @@ class System(AbstractSystem):
     def essential_rows(self):
         own = len(self._normalisations())
         return (False,) * (len(self.row_lengths()) - own) + (True,) * own
+
+    def own_rows(self):
+        return len(self._normalisations())
+
+    def stiff_coordinates(self):
+        penalties = [group for group in self.joint_groups if group.element.penalty is not None]
+        stiff = [group for group in self.force_groups if group.element.stiff]
+        touched = {body for group in (*penalties, *stiff) for bodies in group.bodies for body in bodies}
+        slices = [where for _, _, where in self.body_slices().values()]
+        return tuple(i for body, where in enumerate(slices) if body in touched for i in range(where.start, where.stop))
 
     def coupling(self):
         """Bodies are coupled by the elements between them: the pattern follows from who touches whom."""
@@ -278,6 +288,14 @@ class System(AbstractSystem):
         products = self._by_body(lambda body, q, a: body.mass_product(q, a), q, a)
         return jnp.concatenate([product.ravel() for product in products])
 
+    def solve_mass(self, q, force):
+        parts = self._by_body(lambda body, q, force: body.solve_mass(q, force), q, force)
+        return jnp.concatenate([part.ravel() for part in parts])
+
+    def own_acceleration(self, q, v):
+        parts = self._by_body(lambda body, q, v: body.own_acceleration(q, v), q, v)
+        return jnp.concatenate([part.ravel() for part in parts])
+
     def normalize(self, q, v):
         pairs = self._by_body(lambda body, q, v: body.normalize(q, v), q, v)
         return jnp.concatenate([p[0].ravel() for p in pairs]), jnp.concatenate([p[1].ravel() for p in pairs])
@@ -349,14 +367,13 @@ class System(AbstractSystem):
 
     # --- forces -----------------------------------------------------------------------------------------------------------------------
 
-    def _wrenches(self, q: Array, v: Array, t: Array, x: Array, stiff: bool) -> Array:
-        """Generalised force of all force elements of one family."""
-        frames = self.frames(q, v)
+    def _wrenches(self, frames: Frame, t: Array, x: Array, wanted: Callable[[AbstractForce], bool]) -> Wrench:
+        """On every frame, the sum over the force elements that are wanted."""
         _, angles = self._angles(frames)
         n_frames = len(self.body_names) + 1
         total = Wrench(jnp.zeros((n_frames, 3)), jnp.zeros((n_frames, 3)))
         for group, local, angle, state in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True):
-            if group.element.stiff == stiff:
+            if wanted(group.element):
                 wrench = map_elements(
                     lambda e, loc, f, a, s: e.wrench(loc, f, a, t, s),
                     group.element,
@@ -366,8 +383,10 @@ class System(AbstractSystem):
                     state,
                 )
                 total = jax.tree.map(_scatter(group.bodies), total, wrench)
-        if not stiff:
-            total = Wrench(total.force + self._weights(), total.torque)
+        return total
+
+    def _generalize(self, q: Array, total: Wrench) -> Array:
+        """Forces and torques on the frames as forces on the coordinates."""
         start, parts = 0, []
         ends = np.cumsum([len(group.names) for group in self.body_groups])[:-1]
         for force, torque, group in zip(
@@ -385,17 +404,25 @@ class System(AbstractSystem):
 
     def force(self, q, v, t, *x):
         quadratic = self._by_body(lambda body, q, v: body.velocity_force(q, v), q, v)
-        applied = self._wrenches(q, v, t, x[0] if x else self.x0, stiff=False)
-        return applied + jnp.concatenate([part.ravel() for part in quadratic])
+        applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, lambda element: not element.stiff)
+        applied = Wrench(applied.force + self._weights(), applied.torque)
+        return self._generalize(q, applied) + jnp.concatenate([part.ravel() for part in quadratic])
 
     def stiff_force(self, q, v, t, *x):
         force = jnp.zeros_like(q)
         if any(group.element.stiff for group in self.force_groups):
-            force = force + self._wrenches(q, v, t, x[0] if x else self.x0, stiff=True)
+            applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, lambda element: element.stiff)
+            force = force + self._generalize(q, applied)
         if any(group.element.penalty is not None for group in self.joint_groups):
             _, pull_back = jax.vjp(lambda q: self._penalty_rows(q, t), q)
             force = force - pull_back(self.penalty_multipliers(q, v, t))[0]
         return force
+
+    def contact_power(self, q, v, t, *x):
+        frames = self.frames(q, v)
+        applied = self._wrenches(frames, t, x[0] if x else self.x0, lambda element: element.is_contact)
+        power = jnp.sum(applied.force * frames.velocity + applied.torque * frames.angular_velocity, axis=1)
+        return power[:-1]
 
     def _states_by_group(self, x: Array) -> list[Array]:
         found, start = [], 0
