@@ -65,6 +65,7 @@ from .system.linearize import Modes as Modes
 from .system.linearize import eigenvalues as eigenvalues
 from .system.linearize import linearize as linearize
 from .system.model import Model as Model
+from .system.rotors import Rotor as Rotor
 from .system.state import State as State
 from .system.statics import equilibrium as equilibrium
 from .system.system import System as System

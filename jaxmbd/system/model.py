@@ -69,7 +69,7 @@ class Model:
         )
         if is_traced(system):
             # Nothing concrete to analyse: keep watching for redundant rows at run time.
-            return system.watching() if system.joint_groups else system
+            return system.watching() if any(group.element.penalty is None for group in system.joint_groups) else system
         analysis = analyse(system)
         _report(system, analysis, self)
         self._built = system.watching(analysis.redundant_joints, analysis.redundant_rows) if analysis.redundant_rows else system
