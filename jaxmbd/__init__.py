@@ -1,6 +1,7 @@
 """jaxmbd: differentiable multibody dynamics in JAX. SI units throughout."""
 
 from . import _precision as _precision  # first: float64 must be on before any array is made
+from . import bearings as bearings
 from . import control as control
 from . import problems as problems
 from . import view as view

@@ -20,6 +20,7 @@ from ..system.model import Model
 from ..system.parameters import Parameter, scalar
 from ..system.rotors import Rotor
 from . import geometry
+from ._pairs import SphereGroove, SpherePocket
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -44,8 +45,8 @@ class Turning(eqx.Module):
 def model(bearing: "DeepGroove", start: "Start") -> Model:
     """All of it."""
     bodies = [*rings(bearing, start.inner_position, bearing.rings), *balls(bearing, start), cage(bearing, start)]
-    contacts = [*races(bearing, start.ball_position), *pockets(bearing, start), *guidance(bearing, start)]
-    joints = penalty_joints(bearing) if bearing.rings == "penalty" else []
+    contacts = [*races(bearing, start.ball_position, bearing.friction, start.inner_position), *pockets(bearing, start), *guidance(bearing, start)]
+    joints = penalty_joints(bearing, start.inner_position) if bearing.rings == "penalty" else []
     return Model(bodies, joints, [*contacts, load(bearing, start.inner_position)])
 
 
@@ -114,7 +115,7 @@ def races_only(bearing: "DeepGroove", position: Any, ring: Any, friction: Abstra
     return Model(
         [*rings(bearing, ring, "prescribed"), *made],
         [],
-        [*races(bearing, position, friction), load(bearing, ring, share)],
+        [*races(bearing, position, friction, ring), load(bearing, ring, share)],
     )
 
 
@@ -132,3 +133,81 @@ def _law(point: HertzPoint, stiffness: Any, damping: Any) -> HuntCrossley:
     if stiffness is not None:
         point = eqx.tree_at(lambda p: p.stiffness, point, jnp.asarray(stiffness))
     return HuntCrossley(point, damping)
+
+
+def races(bearing: "DeepGroove", position: Any, friction: AbstractFriction | None, inner_position: Any) -> list[AbstractContact]:
+    """Balls on both rings."""
+    made = []
+    for ring, centre in (("inner", inner_position), ("outer", CENTRE)):
+        law = _law(bearing.hertz(ring), getattr(bearing, f"stiffness_{ring}"), bearing.damping)
+        made += [
+            SphereGroove(
+                f"ball_{ring}[{i}]",
+                f"ball[{i}]",
+                ring,
+                radius=0.5 * bearing.ball_diameter,
+                centre=centre,
+                axis=AXIS,
+                pitch_radius=bearing.groove_circle(ring),
+                groove_radius=getattr(bearing, f"conformity_{ring}") * bearing.ball_diameter,
+                law=law,
+                friction=friction,
+            )
+            for i in range(len(position))
+        ]
+    return made
+
+
+def pockets(bearing: "DeepGroove", start: "Start") -> list[AbstractContact]:
+    """Balls in the cage's pockets."""
+    radius = 0.5 * bearing.ball_diameter
+    pocket = radius + bearing.pocket_clearance
+    point = HertzPoint.spheres(radius, -pocket, bearing.material, bearing.cage_material)
+    law = _law(point, None, bearing.cage_damping)
+    middle = cage_position(bearing, start)
+    angles = 2 * np.pi * np.arange(bearing.balls) / bearing.balls
+    around = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
+    return [
+        SpherePocket(
+            f"ball_pocket[{i}]",
+            f"ball[{i}]",
+            "cage",
+            radius=radius,
+            point=middle + 0.5 * bearing.pitch_diameter * out,
+            pocket_radius=pocket,
+            law=law,
+            friction=bearing.cage_friction,
+        )
+        for i, out in enumerate(around)
+    ]
+
+
+def guidance(bearing: "DeepGroove", start: "Start") -> list[AbstractContact]:
+    return []
+
+
+# --- penalty joints -----------------------------------------------------------------------------------------------------------------------
+
+
+def _penalty(bearing: "DeepGroove", ring: str) -> Penalty:
+    """Springs on which the ring would swing at the penalty frequency, with the damping ratio that is asked for."""
+    inertia, frequency = ring_inertia(bearing, ring), bearing.penalty_frequency
+    loss = 2.0 * bearing.penalty_damping_ratio * frequency
+    return Penalty(inertia.mass * frequency**2, inertia.mass * loss, inertia.axial * frequency**2, inertia.axial * loss)
+
+
+def penalty_joints(bearing: "DeepGroove", inner_position: Any) -> list[AbstractJoint]:
+    """The outer ring is held or driven, the inner ring driven in rotation, kept from tilting, and held where it is not free."""
+    outer, inner = _penalty(bearing, "outer"), _penalty(bearing, "inner")
+    guides = {"": Revolute, "z": Cylindrical, "xy": Planar}
+    if bearing.free == "xyz":
+        guide = Parallel("guide", ground, "inner", AXIS, penalty=inner)
+    else:
+        guide = guides[bearing.free]("guide", ground, "inner", inner_position, AXIS, penalty=inner)
+    drive = Motion("drive", ground, "inner", None, AXIS, Turning(jnp.asarray(bearing.inner_speed)), penalty=inner)
+    return [
+        Revolute("hold", ground, "outer", CENTRE, AXIS, penalty=outer),
+        Motion("outer_drive", ground, "outer", None, AXIS, Turning(jnp.asarray(bearing.outer_speed)), penalty=outer),
+        guide,
+        drive,
+    ]

@@ -9,38 +9,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solution import Solution
-from ..system.bodies import AbstractBody, RigidBody
-from ..system.contact import AbstractContact
-from ..system.contact_laws import HuntCrossley
-from ..system.drivers import Motion
-from ..system.elements import ground
-from ..system.forces import PointForce
 from ..system.friction import AbstractFriction, Coulomb
 from ..system.hertz import HertzPoint, Material
-from ..system.joints import AbstractJoint, Cylindrical, Fixed, Parallel, Penalty, Planar, Revolute
 from ..system.model import Model
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, scalar, vector
-from ..system.rotors import Rotor
-from ..system.spatial_contacts import Guidance, SphereGroove, SpherePocket
 from ..system.system import System
-from . import geometry
+from . import assembly, geometry
 from .report import Report, report
 from .start import Start, quasi_static
 
-_AXIS = (0.0, 0.0, 1.0)
-_CENTRE = (0.0, 0.0, 0.0)
 _FREEDOMS = ("", "z", "xy", "xyz")
-
-
-class Turning(eqx.Module):
-    """An angle that grows at a constant speed."""
-
-    speed: Float[Array, ""]
-    """rad/s"""
-    parameters: ClassVar[dict[str, Parameter]] = {"speed": scalar("rad/s")}
-
-    def __call__(self, t: Array) -> Array:
-        return self.speed * t
 
 
 def _conformity(owner: str) -> Parameter:
@@ -189,7 +167,7 @@ class DeepGroove(eqx.Module):
         pocket_clearance: Any = 0.1e-3,
         guidance_clearance: Any = 0.2e-3,
         guidance: str = "outer",
-        cage_offset: Any = _CENTRE,
+        cage_offset: Any = (0.0, 0.0, 0.0),
         cage_speed_ratio: Any = 1.0,
         inner_speed: Any = 1e4 * 2 * np.pi / 60,
         outer_speed: Any = 0.0,
