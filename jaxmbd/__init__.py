@@ -30,11 +30,14 @@ from .solution import Solution as Solution
 from .system.bodies import PlanarBody as PlanarBody
 from .system.bodies import PointMass as PointMass
 from .system.bodies import RigidBody as RigidBody
-from .system.contact import AbstractContactLaw as AbstractContactLaw
+from .system.contact import AbstractContact as AbstractContact
 from .system.contact import ContactLoads as ContactLoads
-from .system.contact import DiscDisc as DiscDisc
-from .system.contact import DiscLine as DiscLine
-from .system.contact import LinearContact as LinearContact
+from .system.contact_laws import AbstractContactLaw as AbstractContactLaw
+from .system.contact_laws import Hertz as Hertz
+from .system.contact_laws import HertzLine as HertzLine
+from .system.contact_laws import HuntCrossley as HuntCrossley
+from .system.contact_laws import LankaraniNikravesh as LankaraniNikravesh
+from .system.contact_laws import LinearContact as LinearContact
 from .system.drivers import Gear as Gear
 from .system.drivers import Motion as Motion
 from .system.drivers import RackAndPinion as RackAndPinion
@@ -50,7 +53,13 @@ from .system.forces import Torque as Torque
 from .system.forces import TorsionSpringDamper as TorsionSpringDamper
 from .system.frames import Frame as Frame
 from .system.friction import AbstractFriction as AbstractFriction
+from .system.friction import Coulomb as Coulomb
 from .system.friction import LuGre as LuGre
+from .system.friction import Sliding as Sliding
+from .system.hertz import ContactEllipse as ContactEllipse
+from .system.hertz import HertzPoint as HertzPoint
+from .system.hertz import Material as Material
+from .system.hertz import line_stiffness as line_stiffness
 from .system.joints import Cylindrical as Cylindrical
 from .system.joints import Distance as Distance
 from .system.joints import Fixed as Fixed
@@ -69,8 +78,13 @@ from .system.linearize import Modes as Modes
 from .system.linearize import eigenvalues as eigenvalues
 from .system.linearize import linearize as linearize
 from .system.model import Model as Model
+from .system.planar_contacts import DiscDisc as DiscDisc
+from .system.planar_contacts import DiscLine as DiscLine
+from .system.spatial_contacts import SpherePlane as SpherePlane
+from .system.spatial_contacts import SphereSphere as SphereSphere
 from .system.state import State as State
 from .system.statics import equilibrium as equilibrium
 from .system.system import System as System
+from .system.traction import LubricatedTraction as LubricatedTraction
 
 __version__ = "0.1.0"

@@ -156,14 +156,11 @@ class Solution(eqx.Module):
         return Reaction(force[:, :2], torque[:, 2], unique) if system.planar else Reaction(force, torque, unique)
 
     def contact(self, name: str) -> ContactLoads:
-        """Gap, normal force, slip and friction of a contact."""
+        """Gap, normal force, slip, friction and power of a contact."""
         system = self._mechanism("contact")
         if name not in contact_places(system):
             raise ValueError(unknown("contact", name, contact_places(system)))
-        loads = self._rowwise(eqx.Partial(_contact, name=name))
-        if not system.planar:
-            return loads
-        return ContactLoads(loads.gap, loads.normal_force, loads.slip[:, 0], loads.friction[:, 0])
+        return self._rowwise(eqx.Partial(_contact, name=name))
 
     # --- energy and constraints ---------------------------------------------------------------------------------------------------------
 

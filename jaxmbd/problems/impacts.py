@@ -6,13 +6,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..system.bodies import PlanarBody
-from ..system.contact import DiscLine, LinearContact
+from ..system.contact_laws import LinearContact
 from ..system.drivers import Motion
 from ..system.elements import ground
 from ..system.forces import SpringDamper
 from ..system.friction import LuGre
 from ..system.joints import Translational
 from ..system.model import Model
+from ..system.planar_contacts import DiscLine
 from .rods import hinge, rod
 
 

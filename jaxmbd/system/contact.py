@@ -1,121 +1,95 @@
 """Contact: bodies that push each other apart where they overlap.
 
-A contact is a *pair* of shapes, which finds where and how deep they overlap (`Touch`), a normal law, which turns depth and its rate into
-a force, and perhaps a friction law. Pairs, laws and friction know nothing of each other; a new one of each is a small class.
+A contact is a *pair* of shapes, which finds where and how deep they overlap (`Touch`), a normal law (`contact_laws`), which turns depth and its
+rate into a force, and perhaps a friction law (`friction`). Pairs, laws and friction know nothing of each other; a new one of each is a
+small class. A pair may touch at several spots at once (the corners of a box): its `Touch` has a first axis then.
 """
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from .contact_laws import AbstractContactLaw
 from .forces import AbstractForce
-from .frames import Frame, embed, norm, pair_wrench
-from .friction import AbstractFriction
-from .parameters import Parameter, nonzero_vector, not_negative, positive, read_all, vector
+from .frames import Frame, Wrench, norm, pair_wrench
+from .friction import AbstractFriction, Sliding
 from .rotations import cross
 
-# --- normal laws --------------------------------------------------------------------------------------------------------------------------
 
-
-class AbstractContactLaw(eqx.Module):
-    """A normal force by depth and rate. It never pulls, and is zero and has finite derivatives where the depth is zero."""
-
-    parameters: eqx.AbstractClassVar[dict[str, Parameter]]
-
-    def force(self, depth: Float[Array, ""], rate: Float[Array, ""]) -> Float[Array, ""]:
-        """N, for a depth of overlap [m] (negative: a gap) and its rate [m/s]."""
-        raise NotImplementedError
-
-    def energy(self, depth: Float[Array, ""]) -> Float[Array, ""]:
-        """The elastic energy [J] that is stored at a depth."""
-        raise NotImplementedError
-
-
-class LinearContact(AbstractContactLaw):
-    r"""A spring and a dashpot that act while bodies overlap: force = k d + c d' for a depth d > 0.
-
-    The part c d' is kept within -k d and k d. From below, that is the absence of adhesion, force >= 0. From above it is the mirror
-    image: the force begins at zero instead of jumping to c d' at touch-down, and is continuous in depth and rate. A step across a jump would
-    leave Newton's method between two branches, and its derivative would miss the jump. No length has to be chosen for it, as
-    the ramp of other programs asks for.
-
-    For an impact of reduced mass m let zeta = c / (2 sqrt(k m)). Without damping it lasts pi sqrt(m / k) and its peak force is v sqrt(k m).
-    With little damping the coefficient of restitution is 1 - pi zeta + O(zeta^2); the bound from above raises it by about 2 zeta^2 against the
-    closed form of the law without it (Schwager and Pöschel 2007).
-
-    ```bibtex
-    @article{schwager2007restitution,
-      title={Coefficient of restitution and linear--dashpot model revisited},
-      author={Schwager, Thomas and P{\"o}schel, Thorsten},
-      journal={Granular Matter},
-      volume={9},
-      pages={465--469},
-      year={2007}
-    }
-    ```
-    """
-
-    stiffness: Float[Array, ""]
-    """k, N/m"""
-    damping: Float[Array, ""]
-    """c, N s/m"""
-    parameters: ClassVar[dict[str, Parameter]] = {"stiffness": positive("N/m"), "damping": not_negative("N s/m")}
-
-    def __init__(self, stiffness: Any, damping: Any = 0.0):
-        values = read_all("the LinearContact law", self.parameters, stiffness=stiffness, damping=damping)
-        self.stiffness, self.damping = values["stiffness"], values["damping"]
-
-    def force(self, depth, rate):
-        elastic = self.stiffness * _overlap(depth)
-        return elastic + jnp.clip(self.damping * rate, -elastic, elastic)
-
-    def energy(self, depth):
-        return 0.5 * self.stiffness * _overlap(depth) ** 2
-
-
-def _overlap(depth: Array) -> Array:
-    return jnp.where(depth > 0, depth, 0.0)
-
-
-# --- contacts of any shape ----------------------------------------------------------------------------------------------------------------
+def dot(u: Array, w: Array) -> Array:
+    """A sum of products: unlike a matrix product it melts into its neighbours when contacts are stacked and compiled."""
+    return jnp.sum(u * w, axis=-1)
 
 
 class Touch(eqx.Module):
-    """Where and how two bodies touch, in the ground's axes."""
+    """Where and how two bodies touch, in the ground's axes.
+
+    In the plane there is one tangent. In space no basis of the tangent plane is chosen, for none is smooth everywhere: the tangents are the
+    rows of the projector onto that plane, and slip is a vector of three components in the ground's axes. For friction laws with memory the rows
+    stand in the second body's axes, so that what the law remembers turns with that body.
+    """
 
     point: Float[Array, "3"]
     """m, where the forces act"""
     normal: Float[Array, "3"]
     """unit vector along which a is pushed"""
     tangents: Float[Array, "k 3"]
-    """unit vectors that span the tangent space: one in the plane"""
+    """span the tangent space"""
     depth: Float[Array, ""]
     """m, of the overlap; negative: a gap"""
     rate: Float[Array, ""]
     """m/s, of the depth"""
     slip: Float[Array, "k"]
     """m/s, of a over b, along the tangents"""
+    spin: Float[Array, ""]
+    """rad/s, of a against b about the normal"""
+    entrainment: Float[Array, "k"]
+    """m/s, mean velocity of the surfaces relative to the moving spot, along the tangents"""
 
     @staticmethod
-    def between(a: Frame, b: Frame, point: Array, normal: Array, tangents: Array, depth: Array) -> "Touch":
+    def between(a: Frame, b: Frame, point: Array, normal: Array, tangents: Array, depth: Array, travel: Array) -> "Touch":
+        """`travel` [m/s] is the velocity of the spot as b sees it, in the ground's axes."""
         # The surfaces' normal velocities are those of any points on the normal, so that the rate belongs to the depth exactly.
         relative = a.velocity_at(point) - b.velocity_at(point)
-        return Touch(point, normal, tangents, depth, -normal @ relative, tangents @ relative)
+        # As b sees it, its own surface rests and that of a moves with the relative velocity.
+        entrainment = 0.5 * relative - travel
+        spin = dot(normal, a.angular_velocity - b.angular_velocity)
+        return Touch(point, normal, tangents, depth, -dot(normal, relative), dot(tangents, relative), spin, dot(tangents, entrainment))
 
 
 class ContactLoads(eqx.Module):
-    """What a contact does."""
+    """What a contact does. In the plane slip and friction are one number, along the normal turned by +90 degrees; in space vectors in the
+    ground's axes."""
 
     gap: Float[Array, "..."]
     """m; negative: the bodies overlap"""
     normal_force: Float[Array, "..."]
     """N, not negative"""
     slip: Float[Array, "..."]
-    """m/s, of the first body over the second; one component (along the normal turned by +90 degrees) in the plane"""
+    """m/s, of the first body over the second"""
     friction: Float[Array, "..."]
-    """N, on the first body, along the same direction"""
+    """N, on the first body"""
+    slip_speed: Float[Array, "..."]
+    """m/s, not negative"""
+    spin: Float[Array, "..."]
+    """rad/s, of the first body against the second about the normal"""
+    spin_torque: Float[Array, "..."]
+    """N m, on the first body about the normal"""
+    power: Float[Array, "... 2"]
+    """W, the rate at which the contact changes the energy of the first and of the second body"""
+    point: Float[Array, "... d"]
+    """m, where it acts"""
+    normal: Float[Array, "... d"]
+    """unit vector along which the first body is pushed"""
+    pressure: Float[Array, "..."] | None
+    """Pa, the largest; None: the normal law does not know its spot"""
+    film: Float[Array, "..."] | None
+    """m, central thickness of the lubricant film; None: the friction law knows of none"""
 
 
 class AbstractContact(AbstractForce):
@@ -123,177 +97,168 @@ class AbstractContact(AbstractForce):
 
     law: eqx.AbstractVar[AbstractContactLaw]
     friction: eqx.AbstractVar[AbstractFriction | None]
+    allow_overlap: eqx.AbstractVar[bool]
+    """Whether the pair may start deeper in each other than elastic bodies would be."""
     is_contact: ClassVar[bool] = True
     dimension: eqx.AbstractClassVar[int]
     """2: the shapes live in the plane"""
+    spots: ClassVar[int] = 1
+    """How many spots it has; with more than one, `touch` has a first axis."""
 
-    def _read_contact(self, name: str, bodies: tuple[Any, Any], law: Any, friction: Any, stiff: bool, **geometry: Any) -> None:
+    def _read_contact(
+        self, name: str, bodies: tuple[Any, Any], law: Any, friction: Any, stiff: bool, allow_overlap: bool, **geometry: Any
+    ) -> None:
         self._read_element(name, bodies, **geometry)
         if not isinstance(law, AbstractContactLaw):
             raise ValueError(f"{self.label}: law must be a contact law such as mbd.LinearContact(stiffness, damping), got {law!r}.")
         if not isinstance(friction, AbstractFriction | None):
             raise ValueError(f"{self.label}: friction must be a friction law such as mbd.LuGre(...) or None, got {friction!r}.")
-        self.law, self.friction, self.stiff = law, friction, stiff
+        if friction is not None and friction.needs_spot and law.spot is None:
+            raise ValueError(
+                f"{self.label}: a {type(friction).__name__} law needs the size of the spot: make the normal law from a HertzPoint, e.g. "
+                "mbd.Hertz(mbd.HertzPoint(curvatures_a, curvatures_b, material))."
+            )
+        self.law, self.friction, self.stiff, self.allow_overlap = law, friction, stiff, bool(allow_overlap)
 
     def touch(self, local: Any, frames: tuple[Frame, ...]) -> Touch:
         """Where the shapes overlap, or come nearest."""
         raise NotImplementedError
 
-    def loads(self, touch: Touch, x: Array) -> ContactLoads:
+    def size(self) -> Array:
+        """m, the smallest radius of the pair: what an overlap is to be compared with."""
+        raise NotImplementedError
+
+    # --- one spot ---------------------------------------------------------------------------------------------------------------------
+
+    def _sliding(self, touch: Touch) -> Sliding:
         normal_force = self.law.force(touch.depth, touch.rate)
-        coefficient = jnp.zeros_like(touch.slip) if self.friction is None else self.friction.coefficient(touch.slip, x)
-        return ContactLoads(-touch.depth, normal_force, touch.slip, -normal_force * coefficient)
+        return Sliding(touch.slip, touch.depth, touch.spin, touch.entrainment, normal_force, self.law.spot)
+
+    def _push(self, touch: Touch, sliding: Sliding, x: Array) -> tuple[Array, Array]:
+        """(friction force along the tangents, torque about the normal) on a"""
+        if self.friction is None:
+            return jnp.zeros_like(touch.slip), jnp.zeros_like(touch.depth)
+        friction = -sliding.normal_force * self.friction.coefficient(sliding, x)
+        if self.dimension == 2:
+            return friction, jnp.zeros_like(touch.depth)
+        return friction, -sliding.normal_force * self.friction.spinning(sliding, x)
+
+    def _force(self, touch: Touch, sliding: Sliding, x: Array) -> tuple[Array, Array, Array]:
+        """(force on a, torque on a at the point, friction along the tangents)"""
+        friction, torque = self._push(touch, sliding, x)
+        along = dot(touch.tangents.T, friction) if self._projects else friction
+        return sliding.normal_force * touch.normal + along, torque * touch.normal, friction
+
+    @property
+    def _projects(self) -> bool:
+        """Friction of a law without memory is along the slip, so in the tangent plane; in the ground's axes it needs no projection."""
+        return self.dimension == 2 or (self.friction is not None and self.friction.memory)
+
+    def _spot_wrench(self, touch: Touch, frames: tuple[Frame, ...], x: Array) -> Wrench:
+        force, torque, _ = self._force(touch, self._sliding(touch), x)
+        a, b = frames
+        return pair_wrench(a, b, touch.point, -force, -torque)
+
+    def _spot_loads(self, touch: Touch, frames: tuple[Frame, ...], x: Array) -> ContactLoads:
+        (a, b), sliding, spot = frames, self._sliding(touch), self.law.spot
+        force, torque, friction = self._force(touch, sliding, x)
+        slip = touch.slip
+        if self.dimension == 2:
+            slip, friction = slip[0], friction[0]
+        elif self._projects:
+            slip, friction = dot(touch.tangents.T, slip), dot(touch.tangents.T, friction)
+        power = [
+            sign * (dot(force, body.velocity_at(touch.point)) + dot(torque, body.angular_velocity)) for sign, body in ((1.0, a), (-1.0, b))
+        ]
+        return ContactLoads(
+            -touch.depth,
+            sliding.normal_force,
+            slip,
+            friction,
+            norm(touch.slip),
+            touch.spin,
+            dot(torque, touch.normal),
+            jnp.stack(power),
+            touch.point[: self.dimension],
+            touch.normal[: self.dimension],
+            None if spot is None else 1.5 * spot.mean_pressure(touch.depth, sliding.normal_force),
+            None if self.friction is None else self.friction.film(sliding),
+        )
+
+    def _spot_rate(self, touch: Touch, x: Array) -> Array:
+        return jnp.zeros_like(x) if self.friction is None else self.friction.rate(self._sliding(touch), x)
+
+    # --- all spots --------------------------------------------------------------------------------------------------------------------
+
+    def _each(self, function: Callable[..., Any], touch: Touch, x: Array) -> Any:
+        """function(touch, x) of every spot."""
+        if self.spots == 1:
+            return function(touch, x)
+        return jax.vmap(function)(touch, x.reshape(self.spots, -1))
+
+    def loads(self, touch: Touch, frames: tuple[Frame, ...], x: Array) -> ContactLoads:
+        return self._each(lambda touch, x: self._spot_loads(touch, frames, x), touch, x)
 
     def initial_state(self):
-        return jnp.zeros(0) if self.friction is None else self.friction.initial_state(self.dimension - 1)
+        if self.friction is None:
+            return jnp.zeros(0)
+        return jnp.tile(self.friction.initial_state(1 if self.dimension == 2 else 3), self.spots)
 
     def state_rate(self, local, frames, angles, t, x):
         if self.friction is None:
             return jnp.zeros_like(x)
-        touch = self.touch(local, frames)
-        return self.friction.rate(touch.slip, x, touch.depth > 0)
+        return jnp.ravel(self._each(self._spot_rate, self.touch(local, frames), x))
 
     def wrench(self, local, frames, angles, t, x):
-        a, b = frames
-        touch = self.touch(local, frames)
-        loads = self.loads(touch, x)
-        push = loads.normal_force * touch.normal + loads.friction @ touch.tangents
-        return pair_wrench(a, b, touch.point, -push, jnp.zeros(3))
+        wrench = self._each(lambda touch, x: self._spot_wrench(touch, frames, x), self.touch(local, frames), x)
+        return wrench if self.spots == 1 else jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), wrench)
 
     def potential(self, local, frames, angles):
-        return self.law.energy(self.touch(local, frames).depth)
+        depth = self.touch(local, frames).depth
+        return self.law.energy(depth) if self.spots == 1 else jnp.sum(jax.vmap(self.law.energy)(depth))
 
 
-# --- pairs in the plane -------------------------------------------------------------------------------------------------------------------
+# --- what pairs have in common ------------------------------------------------------------------------------------------------------------
+
+_UP = np.array([0.0, 0.0, 1.0])
 
 
-def _touch_in_the_plane(a: Frame, b: Frame, point: Array, normal: Array, depth: Array) -> Touch:
-    return Touch.between(a, b, point, normal, cross(jnp.array([0.0, 0.0, 1.0]), normal)[None], depth)
+def planar_touch(frames: tuple[Frame, ...], point: Array, normal: Array, depth: Array, travel: Array) -> Touch:
+    """A touch in the plane: the tangent is the normal turned by +90 degrees."""
+    a, b = frames
+    return Touch.between(a, b, point, normal, cross(jnp.asarray(_UP), normal)[None], depth, travel)
 
 
-class _DiscAndLine(eqx.Module):
-    centre: Float[Array, "3"]
-    """in a"""
-    point: Float[Array, "3"]
-    """in b"""
-    normal: Float[Array, "3"]
-    """unit vector in b"""
+def spatial_touch(
+    friction: AbstractFriction | None, frames: tuple[Frame, ...], point: Array, normal: Array, depth: Array, travel: Array
+) -> Touch:
+    """A touch in space. `travel` may have a part along the normal, which does not count."""
+    a, b = frames
+    if friction is not None and friction.memory:
+        # R_b^T (I - n n^T)
+        tangents = b.rotation.T - b.local_direction(normal)[:, None] * normal
+        return Touch.between(a, b, point, normal, tangents, depth, travel)
+    relative = a.velocity_at(point) - b.velocity_at(point)
+    along = dot(normal, relative)
+    entrainment = 0.5 * relative - travel
+    return Touch(
+        point,
+        normal,
+        jnp.eye(3) - normal[:, None] * normal,
+        depth,
+        -along,
+        relative - along * normal,
+        dot(normal, a.angular_velocity - b.angular_velocity),
+        entrainment - dot(normal, entrainment) * normal,
+    )
 
 
-class DiscLine(AbstractContact):
-    """A disc of body a on a straight line of body b, the edge of all that lies behind it. Planar models.
-
-    Centre, point and normal are given in the ground's frame at the initial configuration. The normal points out of b, to the side where the
-    disc is free. Forces act at the disc's nearest point to the line.
-    """
-
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    centre: Float[Array, "2"]
-    """m, of the disc; moves with a"""
-    radius: Float[Array, ""]
-    """m"""
-    point: Float[Array, "2"]
-    """m, on the line; moves with b"""
-    normal: Float[Array, "2"]
-    """direction, out of b"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
-    stiff: bool = eqx.field(static=True)
-    dimension: ClassVar[int] = 2
-    parameters: ClassVar[dict[str, Parameter]] = {
-        "centre": vector("m", 2),
-        "radius": positive("m"),
-        "point": vector("m", 2),
-        "normal": nonzero_vector()._replace(shapes=((2,),), optional=False),
-    }
-
-    def __init__(
-        self,
-        name: str,
-        a: Any,
-        b: Any,
-        centre: Any,
-        radius: Any,
-        point: Any,
-        normal: Any,
-        law: AbstractContactLaw,
-        friction: AbstractFriction | None = None,
-        *,
-        stiff: bool = False,
-    ):
-        self._read_contact(name, (a, b), law, friction, stiff, centre=centre, radius=radius, point=point, normal=normal)
-
-    def local(self, frames):
-        a, b = frames
-        out = embed(self.normal)
-        return _DiscAndLine(a.local_point(embed(self.centre)), b.local_point(embed(self.point)), b.local_direction(out / norm(out)))
-
-    def touch(self, local, frames):
-        a, b = frames
-        centre, normal = a.point(local.centre), b.direction(local.normal)
-        depth = self.radius - normal @ (centre - b.point(local.point))
-        return _touch_in_the_plane(a, b, centre - self.radius * normal, normal, depth)
+def direction(u: Array) -> tuple[Array, Array]:
+    """(unit vector, length) of a vector; where it is zero the direction is zero too, and derivatives are finite."""
+    length = norm(u)
+    return u / jnp.where(length > 0, length, 1.0), length
 
 
-class _Discs(eqx.Module):
-    centre_a: Float[Array, "3"]
-    centre_b: Float[Array, "3"]
-
-
-class DiscDisc(AbstractContact):
-    """A disc of body a against a disc of body b, side by side. Planar models.
-
-    Centres are given in the ground's frame at the initial configuration. Forces act at the middle of the overlap. Discs whose centres coincide
-    have no normal: they do not push, and derivatives are finite.
-    """
-
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    centre_a: Float[Array, "2"]
-    """m, moves with a"""
-    radius_a: Float[Array, ""]
-    """m"""
-    centre_b: Float[Array, "2"]
-    """m, moves with b"""
-    radius_b: Float[Array, ""]
-    """m"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
-    stiff: bool = eqx.field(static=True)
-    dimension: ClassVar[int] = 2
-    parameters: ClassVar[dict[str, Parameter]] = {
-        "centre_a": vector("m", 2),
-        "radius_a": positive("m"),
-        "centre_b": vector("m", 2),
-        "radius_b": positive("m"),
-    }
-
-    def __init__(
-        self,
-        name: str,
-        a: Any,
-        b: Any,
-        centre_a: Any,
-        radius_a: Any,
-        centre_b: Any,
-        radius_b: Any,
-        law: AbstractContactLaw,
-        friction: AbstractFriction | None = None,
-        *,
-        stiff: bool = False,
-    ):
-        discs = {"centre_a": centre_a, "radius_a": radius_a, "centre_b": centre_b, "radius_b": radius_b}
-        self._read_contact(name, (a, b), law, friction, stiff, **discs)
-
-    def local(self, frames):
-        a, b = frames
-        return _Discs(a.local_point(embed(self.centre_a)), b.local_point(embed(self.centre_b)))
-
-    def touch(self, local, frames):
-        a, b = frames
-        centre_a, centre_b = a.point(local.centre_a), b.point(local.centre_b)
-        distance = norm(centre_a - centre_b)
-        normal = (centre_a - centre_b) / jnp.where(distance > 0, distance, 1.0)
-        depth = self.radius_a + self.radius_b - distance
-        return _touch_in_the_plane(a, b, centre_b + (self.radius_b - 0.5 * depth) * normal, normal, depth)
+def over(numerator: Array, length: Array) -> Array:
+    """numerator / length, zero where the length is."""
+    return jnp.where(length > 0, numerator, 0.0) / jnp.where(length > 0, length, 1.0)

@@ -1,7 +1,8 @@
-"""Friction laws: what a contact resists sliding with, as a multiple of its normal force.
+"""Friction laws: what a contact resists sliding and spinning with, as a multiple of its normal force.
 
-A law speaks of the slip velocity of one body over the other in the tangent plane: one component in the plane, two in space. It does not know the
-shapes that touch, and the pairs of `contact` do not know the law.
+A law speaks of the slip velocity of one body over the other in the tangent plane: one component in the plane, three in space (a tangent
+vector in the ground's axes, or in those of the second body for laws with memory). It does not know the shapes that touch, and the pairs of
+`contact` do not know the law.
 """
 
 from typing import Any, ClassVar
@@ -11,28 +12,132 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 from .frames import norm
+from .hertz import ContactEllipse
 from .parameters import Parameter, is_traced, not_negative, positive, read_all
 
 _FASTEST = 1e6
 """Beyond this many Stribeck velocities the coefficient is the kinetic one to rounding; powers of more might overflow."""
 
 
+class Sliding(eqx.Module):
+    """What a friction law may know of its contact."""
+
+    slip: Float[Array, "k"]
+    """m/s, of the first body over the second"""
+    depth: Float[Array, ""]
+    """m, negative: a gap"""
+    spin: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.zeros(()))
+    """rad/s, of the first body against the second about the normal"""
+    entrainment: Float[Array, "k"] | None = None
+    """m/s, mean velocity of the two surfaces relative to the moving spot: what draws lubricant into it"""
+    normal_force: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.ones(()))
+    """N"""
+    spot: ContactEllipse | None = None
+    """the size of the spot; None: the normal law does not know it"""
+
+    @property
+    def closed(self) -> Bool[Array, ""]:
+        return self.depth > 0
+
+
 class AbstractFriction(eqx.Module):
     """A friction law, with or without differential states."""
 
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
+    memory: ClassVar[bool] = False
+    """Whether the law has states, that turn with the second body."""
+    needs_spot: ClassVar[bool] = False
+    """Whether the normal law must know the size of the spot."""
 
     def initial_state(self, directions: int) -> Float[Array, "x"]:
         """The law's own differential states at the start, in a tangent space of so many directions."""
         return jnp.zeros(0)
 
-    def coefficient(self, slip: Float[Array, "k"], x: Float[Array, "x"]) -> Float[Array, "k"]:
+    def coefficient(self, sliding: Sliding, x: Float[Array, "x"]) -> Float[Array, "k"]:
         """Friction force over normal force, along the slip velocity [m/s] that it opposes."""
         raise NotImplementedError
 
-    def rate(self, slip: Float[Array, "k"], x: Float[Array, "x"], closed: Bool[Array, ""]) -> Float[Array, "x"]:
-        """x', of a contact that is closed or open."""
+    def spinning(self, sliding: Sliding, x: Float[Array, "x"]) -> Float[Array, ""]:
+        """Torque about the normal over normal force [m], along the spin [rad/s] that it opposes; zero where the spot's size is unknown."""
+        return jnp.zeros_like(sliding.depth)
+
+    def rate(self, sliding: Sliding, x: Float[Array, "x"]) -> Float[Array, "x"]:
+        """x'."""
         return jnp.zeros_like(x)
+
+    def film(self, sliding: Sliding) -> Float[Array, ""] | None:
+        """Thickness of the lubricant film [m]; None: the law knows of none."""
+        return None
+
+
+def spinning_coefficient(sliding: Sliding, coefficient: Array, regularisation: Array) -> Array:
+    """Torque over normal force [m] of a spot that spins, regularised by the speed of its rim: mu arm w a / sqrt((w a)^2 + v_r^2).
+
+    Written in a^2, which is linear in the depth: no square root has to be guarded.
+    """
+    if sliding.spot is None:
+        return jnp.zeros_like(sliding.depth)
+    arm, square = sliding.spot.spin_arm(sliding.depth)
+    return coefficient * arm * square * sliding.spin / jnp.sqrt(square * sliding.spin**2 + regularisation**2)
+
+
+class Coulomb(AbstractFriction):
+    r"""Dry friction: kinetic while sliding, rising to static near rest (Stribeck), regularised where the slip velocity v changes its sign.
+
+        mu = (mu_k + (mu_s - mu_k) exp(-|v / v_s|^2)) v / sqrt(|v|^2 + v_r^2) + sigma v
+
+    A contact that should stick creeps instead: under the share s < 1 of the limiting load at v_r s / sqrt(1 - s^2). For sticking that lasts, use
+    `LuGre`. The law is smooth; its slope at rest is mu_s / v_r, and the largest coefficient stays a little below mu_s: by less than
+    (v_r / v_s)^(2/3) of mu_s - mu_k, so choose v_r well below v_s. Where the normal law knows the size of the spot
+    (`HertzPoint`), spinning about the normal is resisted by 3/8 mu N a E(m), regularised alike with the speed of the spot's rim.
+    """
+
+    kinetic: Float[Array, ""]
+    """mu_k"""
+    static: Float[Array, ""]
+    """mu_s, near rest"""
+    stribeck_velocity: Float[Array, ""]
+    """v_s, m/s: how fast the coefficient falls from static to kinetic"""
+    regularisation: Float[Array, ""]
+    """v_r, m/s: the slip at which friction has reached 71 % of its limit"""
+    viscous: Float[Array, ""]
+    """sigma, s/m"""
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "kinetic": not_negative("1"),
+        "static": not_negative("1"),
+        "stribeck_velocity": positive("m/s"),
+        "regularisation": positive("m/s"),
+        "viscous": not_negative("s/m"),
+    }
+
+    def __init__(self, kinetic: Any, static: Any = None, stribeck_velocity: Any = 1e-2, regularisation: Any = 1e-3, *, viscous: Any = 0.0):
+        values = read_all(
+            "the Coulomb friction law",
+            self.parameters,
+            kinetic=kinetic,
+            static=kinetic if static is None else static,
+            stribeck_velocity=stribeck_velocity,
+            regularisation=regularisation,
+            viscous=viscous,
+        )
+        for field, value in values.items():
+            setattr(self, field, value)
+        _check_static("the Coulomb friction law", self.static, self.kinetic)
+
+    def coefficient(self, sliding, x):
+        square = jnp.sum(sliding.slip**2)
+        return (self._limit(square) / jnp.sqrt(square + self.regularisation**2) + self.viscous) * sliding.slip
+
+    def spinning(self, sliding, x):
+        return spinning_coefficient(sliding, self._limit(jnp.sum(sliding.slip**2)), self.regularisation)
+
+    def _limit(self, square: Array) -> Array:
+        return self.kinetic + (self.static - self.kinetic) * jnp.exp(-square / self.stribeck_velocity**2)
+
+
+def _check_static(owner: str, static: Any, kinetic: Any) -> None:
+    if not is_traced(static, kinetic) and static < kinetic:
+        raise ValueError(f"{owner}: static = {float(static):.6g} must not be smaller than kinetic = {float(kinetic):.6g}; exchange them.")
 
 
 class LuGre(AbstractFriction):
@@ -50,6 +155,9 @@ class LuGre(AbstractFriction):
     In an open contact nothing deflects the bristles, and what is left fades at the pace at which sliding would wipe it out, or creep at
     the Stribeck velocity at least: z' = -sigma_0 (|v| + v_s) z / g. A body that lands again begins with no memory of its last contact once it
     was off for a few g / (sigma_0 v_s) seconds. The friction force is continuous at touch-down, where the normal force is zero; z is too.
+
+    In space z is a vector of three components that turns with the contact's second body; only its part in the tangent plane acts. Spinning about
+    the normal has no bristles: it is resisted as by `Coulomb`, regularised at the Stribeck velocity.
 
     z is of the size mu_s / sigma_0, micrometres for hard bodies: an integrator that is to control its relative error needs a `state_scale` of
     that size.
@@ -90,6 +198,7 @@ class LuGre(AbstractFriction):
         "bristle_damping": not_negative("s/m"),
         "viscous": not_negative("s/m"),
     }
+    memory: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -115,22 +224,23 @@ class LuGre(AbstractFriction):
         )
         for field, value in values.items():
             setattr(self, field, value)
-        if not is_traced(self.static, self.kinetic) and self.static < self.kinetic:
-            raise ValueError(
-                f"the LuGre friction law: static = {float(self.static):.6g} must not be smaller than kinetic = {float(self.kinetic):.6g}; "
-                "exchange them."
-            )
+        _check_static("the LuGre friction law", self.static, self.kinetic)
 
     def initial_state(self, directions):
         return jnp.zeros(directions)
 
-    def coefficient(self, slip, x):
+    def coefficient(self, sliding, x):
         # A contact that carries a normal force is closed.
+        slip = sliding.slip
         return self.bristle_stiffness * x + self.bristle_damping * self._sliding(slip, x) + self.viscous * slip
 
-    def rate(self, slip, x, closed):
+    def spinning(self, sliding, x):
+        return spinning_coefficient(sliding, self._limit(sliding.slip), self.stribeck_velocity)
+
+    def rate(self, sliding, x):
+        slip = sliding.slip
         fading = -self.bristle_stiffness * (norm(slip) + self.stribeck_velocity) / self._limit(slip) * x
-        return jnp.where(closed, self._sliding(slip, x), fading)
+        return jnp.where(sliding.closed, self._sliding(slip, x), fading)
 
     def _sliding(self, slip: Array, z: Array) -> Array:
         return slip - self.bristle_stiffness * norm(slip) / self._limit(slip) * z

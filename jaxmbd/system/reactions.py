@@ -65,7 +65,7 @@ def contact_loads(system: System, name: str, state: State) -> ContactLoads:
     number, place = contact_places(system)[name]
     group = system.force_groups[number]
     contact, local, frames = _one(system, group, system._geometry().forces[number], place, state)
-    return contact.loads(contact.touch(local, frames), system._states_by_group(state.x)[number][place])
+    return contact.loads(contact.touch(local, frames), frames, system._states_by_group(state.x)[number][place])
 
 
 def _one(system: System, group: ElementGroup, local: Any, place: int, state: State) -> tuple[Any, Any, tuple[Frame, ...]]:

@@ -9,7 +9,8 @@ from scipy.integrate import solve_ivp
 
 import jaxmbd as mbd
 
-CLOSED, OPEN = jnp.array(True), jnp.array(False)
+CLOSED, OPEN = jnp.array(1e-6), jnp.array(-1e-6)
+"""depths [m] of contacts"""
 
 
 def stribeck(**changes):
@@ -18,9 +19,10 @@ def stribeck(**changes):
 
 
 @eqx.filter_jit
-def evaluate(law, slip, z, closed):
+def evaluate(law, slip, z, depth):
     """(coefficient, z') for rows of slip and z."""
-    return jax.vmap(lambda v, z, c: (law.coefficient(v, z), law.rate(v, z, c)))(slip, z, closed)
+    sliding = lambda v, d: mbd.Sliding(v, d)  # noqa: E731
+    return jax.vmap(lambda v, z, d: (law.coefficient(sliding(v, d), z), law.rate(sliding(v, d), z)))(slip, z, depth)
 
 
 def along_one_direction(law, slip, z):
@@ -94,13 +96,13 @@ def test_bristles_never_deflect_beyond_the_static_limit():
         slip = rng.normal(size=(200, directions)) * 10.0 ** rng.uniform(-6, 1, size=(200, 1))
         z = rng.normal(size=(200, directions))
         z *= 0.4 / 1e5 / np.linalg.norm(z, axis=1, keepdims=True)
-        _, rate = evaluate(stribeck(), slip, z, jnp.full(200, True))
+        _, rate = evaluate(stribeck(), slip, z, jnp.full(200, CLOSED))
         assert np.all(np.sum(rate * z, axis=1) <= 1e-12 * np.linalg.norm(slip, axis=1) * 4e-6)
 
 
 def test_bristles_of_an_open_contact_fade():
     law, z = stribeck(), jnp.asarray([[2e-6], [-2e-6], [0.0]])
-    _, rate = evaluate(law, jnp.asarray([[0.0], [0.5], [0.5]]), z, jnp.full(3, False))
+    _, rate = evaluate(law, jnp.asarray([[0.0], [0.5], [0.5]]), z, jnp.full(3, OPEN))
     pace = 1e5 * np.array([[2e-3], [0.502], [0.502]]) / limit(np.array([[0.0], [0.5], [0.5]]))
     np.testing.assert_allclose(rate, -pace * z, rtol=1e-12)
 
@@ -111,7 +113,8 @@ def test_derivatives_are_finite_at_rest_and_at_any_speed():
         """of all outputs by all inputs, forward and reverse, over all rows"""
 
         def outputs(law, slip, z):
-            return law.coefficient(slip, z), law.rate(slip, z, CLOSED), law.rate(slip, z, OPEN)
+            closed, away = mbd.Sliding(slip, CLOSED), mbd.Sliding(slip, OPEN)
+            return law.coefficient(closed, z), law.rate(closed, z), law.rate(away, z)
 
         each = jax.vmap(lambda v, z: (jax.jacfwd(outputs, (0, 1, 2))(law, v, z), jax.jacrev(outputs, (0, 1, 2))(law, v, z)))
         return each(slip, z)
@@ -131,7 +134,8 @@ def test_derivatives_are_those_of_finite_differences():
 
     @eqx.filter_jit
     def outputs(law, slip, z):
-        return jnp.concatenate([law.coefficient(slip, z), law.rate(slip, z, CLOSED), law.rate(slip, z, OPEN)])
+        closed, away = mbd.Sliding(slip, CLOSED), mbd.Sliding(slip, OPEN)
+        return jnp.concatenate([law.coefficient(closed, z), law.rate(closed, z), law.rate(away, z)])
 
     slip, z = jnp.array([1.5e-3, -0.7e-3]), jnp.array([1e-6, 2e-6])
     leaves, structure = jax.tree.flatten((law, slip, z))

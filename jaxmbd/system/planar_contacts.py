@@ -1,0 +1,155 @@
+"""Pairs of shapes in the plane: discs and lines."""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from .contact import AbstractContact, direction, over, planar_touch
+from .contact_laws import AbstractContactLaw
+from .frames import embed, norm
+from .friction import AbstractFriction
+from .parameters import Parameter, nonzero_vector, positive, vector
+
+
+class _DiscAndLine(eqx.Module):
+    centre: Float[Array, "3"]
+    """in a"""
+    point: Float[Array, "3"]
+    """in b"""
+    normal: Float[Array, "3"]
+    """unit vector in b"""
+
+
+class DiscLine(AbstractContact):
+    """A disc of body a on a straight line of body b, the edge of all that lies behind it. Planar models.
+
+    Centre, point and normal are given in the ground's frame at the initial configuration. The normal points out of b, to the side where the
+    disc is free. Forces act at the disc's nearest point to the line.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    centre: Float[Array, "2"]
+    """m, of the disc; moves with a"""
+    radius: Float[Array, ""]
+    """m"""
+    point: Float[Array, "2"]
+    """m, on the line; moves with b"""
+    normal: Float[Array, "2"]
+    """direction, out of b"""
+    law: AbstractContactLaw
+    friction: AbstractFriction | None
+    stiff: bool = eqx.field(static=True)
+    allow_overlap: bool = eqx.field(static=True)
+    dimension: ClassVar[int] = 2
+    point_like: ClassVar[tuple[int, ...]] = (0,)
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "centre": vector("m", 2),
+        "radius": positive("m"),
+        "point": vector("m", 2),
+        "normal": nonzero_vector()._replace(shapes=((2,),), optional=False),
+    }
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        centre: Any,
+        radius: Any,
+        point: Any,
+        normal: Any,
+        law: AbstractContactLaw,
+        friction: AbstractFriction | None = None,
+        *,
+        stiff: bool = False,
+        allow_overlap: bool = False,
+    ):
+        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, centre=centre, radius=radius, point=point, normal=normal)
+
+    def size(self):
+        return self.radius
+
+    def local(self, frames):
+        a, b = frames
+        out = embed(self.normal)
+        return _DiscAndLine(a.local_point(embed(self.centre)), b.local_point(embed(self.point)), b.local_direction(out / norm(out)))
+
+    def touch(self, local, frames):
+        a, b = frames
+        centre, normal = a.point(local.centre), b.direction(local.normal)
+        depth = self.radius - normal @ (centre - b.point(local.point))
+        travel = a.point_velocity(local.centre) - b.velocity_at(centre)
+        return planar_touch(frames, centre - self.radius * normal, normal, depth, travel)
+
+
+class _Discs(eqx.Module):
+    centre_a: Float[Array, "3"]
+    centre_b: Float[Array, "3"]
+
+
+class DiscDisc(AbstractContact):
+    """A disc of body a against a disc of body b, side by side. Planar models.
+
+    Centres are given in the ground's frame at the initial configuration. Forces act at the middle of the overlap. Discs whose centres coincide
+    have no normal: they do not push, and derivatives are finite.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    centre_a: Float[Array, "2"]
+    """m, moves with a"""
+    radius_a: Float[Array, ""]
+    """m"""
+    centre_b: Float[Array, "2"]
+    """m, moves with b"""
+    radius_b: Float[Array, ""]
+    """m"""
+    law: AbstractContactLaw
+    friction: AbstractFriction | None
+    stiff: bool = eqx.field(static=True)
+    allow_overlap: bool = eqx.field(static=True)
+    dimension: ClassVar[int] = 2
+    point_like: ClassVar[tuple[int, ...]] = (0, 1)
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "centre_a": vector("m", 2),
+        "radius_a": positive("m"),
+        "centre_b": vector("m", 2),
+        "radius_b": positive("m"),
+    }
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        centre_a: Any,
+        radius_a: Any,
+        centre_b: Any,
+        radius_b: Any,
+        law: AbstractContactLaw,
+        friction: AbstractFriction | None = None,
+        *,
+        stiff: bool = False,
+        allow_overlap: bool = False,
+    ):
+        discs = {"centre_a": centre_a, "radius_a": radius_a, "centre_b": centre_b, "radius_b": radius_b}
+        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **discs)
+
+    def size(self):
+        return jnp.minimum(self.radius_a, self.radius_b)
+
+    def local(self, frames):
+        a, b = frames
+        return _Discs(a.local_point(embed(self.centre_a)), b.local_point(embed(self.centre_b)))
+
+    def touch(self, local, frames):
+        a, b = frames
+        centre_a, centre_b = a.point(local.centre_a), b.point(local.centre_b)
+        normal, distance = direction(centre_a - centre_b)
+        depth = self.radius_a + self.radius_b - distance
+        spot = self.radius_b - 0.5 * depth
+        travel = over(spot * (a.point_velocity(local.centre_a) - b.velocity_at(centre_a)), distance)
+        return planar_touch(frames, centre_b + spot * normal, normal, depth, travel)
