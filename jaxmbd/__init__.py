@@ -17,6 +17,10 @@ from .integrators.hht import Trapezoidal as Trapezoidal
 from .integrators.rosenbrock import Rodas4 as Rodas4
 from .integrators.rosenbrock import RosenbrockNystrom as RosenbrockNystrom
 from .integrators.rosenbrock import WMethod as WMethod
+from .integrators.semi_explicit import SemiExplicit as SemiExplicit
+from .integrators.theta import Theta as Theta
+from .integrators.verlet import ExplicitNystrom as ExplicitNystrom
+from .integrators.verlet import Verlet as Verlet
 from .measure import TrajectoryError as TrajectoryError
 from .measure import peak as peak
 from .measure import trajectory_error as trajectory_error

@@ -17,6 +17,9 @@ from .integrators.bdf import BDF
 from .integrators.explicit import AdamsPECE, DormandPrince
 from .integrators.hht import HHT, Newmark, Trapezoidal
 from .integrators.rosenbrock import Rodas4, RosenbrockNystrom, WMethod
+from .integrators.semi_explicit import SemiExplicit
+from .integrators.theta import Theta
+from .integrators.verlet import ExplicitNystrom, Verlet
 from .problems.registry import PROBLEMS, Problem
 from .results import RESULTS
 from .simulate import simulate
@@ -37,6 +40,10 @@ INTEGRATORS: dict[str, Callable[[float], AbstractIntegrator]] = {
     "w-method": lambda tolerance: WMethod(tolerance, tolerance),
     "dormand-prince": lambda tolerance: DormandPrince(tolerance, tolerance),
     "adams-pece": lambda tolerance: AdamsPECE(tolerance, tolerance),
+    "semi-explicit": lambda tolerance: SemiExplicit(0.5, 0.6, predict_velocity=True, tolerance=tolerance),
+    "verlet": Verlet,
+    "explicit-nystrom": ExplicitNystrom,
+    "theta": lambda tolerance: Theta(0.5, tolerance=tolerance),
 }
 
 

@@ -75,6 +75,10 @@ class AbstractIntegrator(eqx.Module):
     order: eqx.AbstractClassVar[int]
     """of the local error estimate: the error of a step is proportional to h^(order + 1)"""
     name: eqx.AbstractClassVar[str]
+    reports_power: ClassVar[bool] = False
+    """Whether `StepInfo.power` is filled."""
+    reports_stiffness: ClassVar[bool] = False
+    """Whether `StepInfo.stiffness` is filled."""
     even_end: ClassVar[bool] = False
     """Whether the last few adaptive steps share what is left evenly, instead of ending with one that may be tiny."""
 

@@ -157,3 +157,100 @@ def implicit_root(
 
     root, extra = jax.lax.custom_root(lambda z: residual(z), jnp.zeros(unknowns), search, tangent_solve, has_aux=True)
     return root, jax.lax.stop_gradient(jax.tree.map(lambda leaf, dtype: leaf.astype(dtype), extra, types[0]))
+
+
+# --- Newton with factors that are almost always good ------------------------------------------------------------------------------------------
+
+_LEAST_RATE = 1e-4
+"""No rate is trusted to be better than this in the next solve: a force may set in."""
+_RENEW = 0.2
+"""A rate of convergence above this asks for a new Jacobian."""
+_FORGET = 2.0
+"""A rate that could not be measured may have become this many times worse."""
+
+
+class Kept(eqx.Module):
+    """Factors from an earlier solve, and how well they served."""
+
+    factors: linear.Factors
+    usable: Bool[Array, ""]
+    rate: Float[Array, ""]
+    """of convergence, as last measured"""
+
+
+def simplified_newton(
+    residual: Callable[[Array], Array], start: Float[Array, "n"], kept: Kept, size: Callable[[Array], Array]
+) -> tuple[Array, Kept, NewtonInfo]:
+    """Solves residual(z) = 0 with as few evaluations as are safe: for forces of which a step evaluates nothing else.
+
+    Every evaluation is followed by its correction. With the rate of convergence xi, rate / (1 - rate) size(correction) is what the corrected z
+    is still wrong by; the iteration stops when that is at most 1. The first correction is judged by the rate of the last solve, so that
+    a small one costs one evaluation; with a linear residual and good factors the second correction is zero. Other than in `modified_newton`
+    no evaluation is spent on the result.
+    """
+
+    class Iteration(eqx.Module):
+        z: Array
+        size: Array  # of the last correction
+        k: Array  # corrections since the last renewal or restart
+        kept: Kept
+        fresh: Array
+        renew: Array
+        info: NewtonInfo
+        failed: Array
+
+    def proceed(it: Iteration):
+        return ~(it.info.converged | it.failed)
+
+    def iterate(it: Iteration) -> Iteration:
+        # A condition that is the same for all lanes of a batch stays a condition under vmap: no lane asks, no Jacobian.
+        factors = jax.lax.cond(
+            eqxi.unvmap_any(it.renew),
+            lambda: jax.tree.map(
+                lambda new, old: jnp.where(it.renew, new, old), linear.factorize(jax.jacfwd(residual)(it.z)), it.kept.factors
+            ),
+            lambda: it.kept.factors,
+        )
+        fresh = it.fresh | it.renew
+        correction = -linear.solve(factors, residual(it.z))
+        now = size(correction)
+        finite = jnp.isfinite(now)
+        measured = (it.k > 0) & ~it.renew  # a correction before a renewal says nothing of the new factors
+        seen = now / jnp.maximum(it.size, 1e-300)
+        carried = jnp.where(it.renew, 1.0, it.kept.rate)
+        rate = jnp.where(measured, seen, jnp.maximum(carried, _LEAST_RATE))
+        converged = finite & ((rate < 1) & (rate * now <= 1 - rate) | (now <= _NEGLIGIBLE))
+        diverging = ~finite | (measured & (seen > _DIVERGING) & (now > 1))
+        iterations = it.info.iterations + 1
+        restart = ~converged & diverging & ~fresh
+        failed = ~converged & ((diverging & fresh) | (iterations >= MAX_ITERATIONS))
+        slow = ~converged & measured & (seen > _RENEW)
+        # A correction near the tolerance may be rounding: what it says of the rate is a bound only.
+        shown = jnp.where(now > _JUDGED, seen, jnp.minimum(seen, _RENEW))
+        remembered = jnp.where(measured, shown, _FORGET * carried)
+        return Iteration(
+            z=jnp.where(restart, start, jnp.where(finite, it.z + correction, it.z)),
+            size=now,
+            k=jnp.where(restart, 0, jnp.where(it.renew, 1, it.k + 1)),
+            kept=Kept(factors, jnp.array(True), jnp.minimum(remembered, 1.0)),
+            fresh=fresh,
+            renew=restart | slow,
+            info=NewtonInfo(
+                converged,
+                iterations,
+                it.info.jacobians + it.renew,
+                it.info.evaluations + 1,
+                rate,
+                jnp.argmax(jnp.abs(correction)).astype(jnp.int32),
+            ),
+            failed=failed,
+        )
+
+    zero, no = jnp.zeros((), jnp.int32), jnp.array(False)
+    begin = Iteration(
+        start, jnp.zeros(()), zero, kept, no, ~kept.usable, NewtonInfo(no, zero, zero, zero, jnp.zeros(()), zero), no
+    )
+    end = jax.lax.while_loop(proceed, iterate, begin)
+    # Factors that led to failure, or were slow, are not handed on.
+    usable = end.info.converged & (end.kept.rate <= _RENEW)
+    return end.z, Kept(end.kept.factors, usable, end.kept.rate), end.info

@@ -17,7 +17,17 @@ from jaxtyping import Array, Float
 
 from .frames import Frame, embed
 from .parameters import Parameter, is_traced, positive, read_all, read_name, scalar, vector
-from .rotations import body_rates, cross, ground_rates, invert_symmetric, planar_rotation, quaternion_from_matrix, rotation_matrix
+from .rotations import (
+    body_rates,
+    cross,
+    dot,
+    ground_rates,
+    invert_symmetric,
+    planar_rotation,
+    product,
+    quaternion_from_matrix,
+    rotation_matrix,
+)
 
 
 class AbstractBody(eqx.Module):
@@ -316,7 +326,7 @@ class RigidBody(AbstractBody):
 
     def frame(self, q, v):
         r, p = q[:3], q[3:]
-        return Frame(r, rotation_matrix(p), v[:3], 2.0 * ground_rates(p) @ v[3:])
+        return Frame(r, rotation_matrix(p), v[:3], 2.0 * product(ground_rates(p), v[3:]))
 
     def mass_matrix(self, q):
         G = body_rates(q[3:])
@@ -325,35 +335,35 @@ class RigidBody(AbstractBody):
 
     def mass_product(self, q, a):
         G = body_rates(q[3:])
-        return jnp.concatenate([self.mass * a[:3], 4.0 * G.T @ (self.inertia @ (G @ a[3:]))])
+        return jnp.concatenate([self.mass * a[:3], 4.0 * product(G.T, product(self.inertia, product(G, a[3:])))])
 
     def solve_mass(self, q, force):
         # G G^T = |p|^2 I: with a = G^T y the equation 4 G^T J G a = G^T u reads y = J^-1 u / (4 |p|^2).
-        square = q[3:] @ q[3:]
+        square = dot(q[3:], q[3:])
         G = body_rates(q[3:])
-        turn = invert_symmetric(self.inertia) @ (G @ force[3:])
-        return jnp.concatenate([force[:3] / self.mass, G.T @ turn / (4.0 * square**2)])
+        turn = product(invert_symmetric(self.inertia), product(G, force[3:]))
+        return jnp.concatenate([force[:3] / self.mass, product(G.T, turn) / (4.0 * square**2)])
 
     def own_acceleration(self, q, v):
         # p.p'' = -p'.p'
         p, rates = q[3:], v[3:]
-        return jnp.concatenate([jnp.zeros(3, q.dtype), -p * (rates @ rates) / (p @ p)])
+        return jnp.concatenate([jnp.zeros(3, q.dtype), -p * dot(rates, rates) / dot(p, p)])
 
     def velocity_force(self, q, v):
         G = body_rates(q[3:])
-        w = 2.0 * G @ v[3:]
-        return jnp.concatenate([jnp.zeros(3, q.dtype), -2.0 * G.T @ cross(w, self.inertia @ w)])
+        w = 2.0 * product(G, v[3:])
+        return jnp.concatenate([jnp.zeros(3, q.dtype), -2.0 * product(G.T, cross(w, product(self.inertia, w)))])
 
     def generalize(self, q, force, torque):
-        return jnp.concatenate([force, 2.0 * ground_rates(q[3:]).T @ torque])
+        return jnp.concatenate([force, 2.0 * product(ground_rates(q[3:]).T, torque)])
 
     def constraint(self, q):
         p = q[3:]
-        return 0.5 * (p @ p - 1.0)[None]
+        return 0.5 * (dot(p, p) - 1.0)[None]
 
     def normalize(self, q, v):
-        p = q[3:] / jnp.sqrt(q[3:] @ q[3:])
-        rates = v[3:] - p * (p @ v[3:])
+        p = q[3:] / jnp.sqrt(dot(q[3:], q[3:]))
+        rates = v[3:] - p * dot(p, v[3:])
         return jnp.concatenate([q[:3], p]), jnp.concatenate([v[:3], rates])
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .bodies import AbstractBody
 from .frames import Frame
 from .parameters import Parameter, read_all, read_name
-from .rotations import triad
+from .rotations import dot, triad
 
 
 class Ground(eqx.Module):
@@ -108,12 +108,12 @@ class Axis(eqx.Module):
     def angle(self, a: Frame, b: Frame) -> Float[Array, ""]:
         """Rotation of b against a about the axis since the start, up to full turns."""
         n_b = b.direction(self.normal_b)
-        sine, cosine = a.direction(self.third) @ n_b, a.direction(self.normal) @ n_b
+        sine, cosine = dot(a.direction(self.third), n_b), dot(a.direction(self.normal), n_b)
         lost = sine**2 + cosine**2 < 1e-20  # b's normal points along the axis: there is no angle, and no derivative
         return jnp.arctan2(jnp.where(lost, 0.0, sine), jnp.where(lost, 1.0, cosine))
 
     def angle_rate(self, a: Frame, b: Frame) -> Float[Array, ""]:
-        return a.direction(self.axis) @ (b.angular_velocity - a.angular_velocity)
+        return dot(a.direction(self.axis), b.angular_velocity - a.angular_velocity)
 
     def offset(self, a: Frame, b: Frame) -> Float[Array, "3"]:
         """From the point on a to the point on b."""
@@ -121,4 +121,4 @@ class Axis(eqx.Module):
 
     def travel(self, a: Frame, b: Frame) -> Float[Array, ""]:
         """Displacement of b against a along the axis since the start."""
-        return a.direction(self.axis) @ self.offset(a, b)
+        return dot(a.direction(self.axis), self.offset(a, b))

@@ -84,6 +84,10 @@ class AbstractSystem(eqx.Module):
         """Which coordinates are lengths: they are measured in the integrator's `length_scale`, the others in radians."""
         return (True,) * self.q0.shape[-1]
 
+    def coordinate_bodies(self) -> tuple[int, ...]:
+        """The number of the body that each coordinate belongs to; a user's own equations are one body."""
+        return (0,) * self.q0.shape[-1]
+
     def row_lengths(self) -> tuple[bool, ...]:
         """Which constraint rows are lengths."""
         return (True,) * count_rows(self)

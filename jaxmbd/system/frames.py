@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .rotations import cross
+from .rotations import cross, dot, product
 
 
 class Frame(eqx.Module):
@@ -24,10 +24,10 @@ class Frame(eqx.Module):
 
     def point(self, s: Float[Array, "3"]) -> Float[Array, "3"]:
         """Where the body-fixed point s stands."""
-        return self.position + self.rotation @ s
+        return self.position + product(self.rotation, s)
 
     def point_velocity(self, s: Float[Array, "3"]) -> Float[Array, "3"]:
-        return self.velocity + cross(self.angular_velocity, self.rotation @ s)
+        return self.velocity + cross(self.angular_velocity, product(self.rotation, s))
 
     def velocity_at(self, p: Float[Array, "3"]) -> Float[Array, "3"]:
         """The velocity of that point of the body which stands at p just now."""
@@ -35,14 +35,14 @@ class Frame(eqx.Module):
 
     def direction(self, u: Float[Array, "3"]) -> Float[Array, "3"]:
         """A body-fixed direction in the ground's axes."""
-        return self.rotation @ u
+        return product(self.rotation, u)
 
     def local_point(self, p: Float[Array, "3"]) -> Float[Array, "3"]:
         """The body-fixed coordinates of a point of space."""
-        return self.rotation.T @ (p - self.position)
+        return product(self.rotation.T, p - self.position)
 
     def local_direction(self, u: Float[Array, "3"]) -> Float[Array, "3"]:
-        return self.rotation.T @ u
+        return product(self.rotation.T, u)
 
 
 class Wrench(eqx.Module):
@@ -76,6 +76,6 @@ def pair_wrench(a: Frame, b: Frame, point: Float[Array, "3"], force: Float[Array
 
 def norm(u: Float[Array, "n"]) -> Float[Array, ""]:
     """|u|, with derivative zero where u is zero."""
-    square = u @ u
+    square = dot(u, u)
     zero = square <= 0
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from .elements import AbstractElement, Axis
 from .frames import Frame, embed
 from .parameters import Parameter, nonzero_vector, not_negative, positive, read_all, vector
+from .rotations import dot
 
 
 class Penalty(eqx.Module):
@@ -79,18 +80,18 @@ class AbstractJoint(AbstractElement):
 def _offset_rows(local: Axis, a: Frame, b: Frame) -> tuple[Array, Array]:
     """Components of the offset across the axis."""
     d = local.offset(a, b)
-    return a.direction(local.normal) @ d, a.direction(local.third) @ d
+    return dot(a.direction(local.normal), d), dot(a.direction(local.third), d)
 
 
 def _parallel_rows(local: Axis, a: Frame, b: Frame) -> tuple[Array, Array]:
     """Zero when the axes of a and b are parallel."""
     t = a.direction(local.axis)
-    return t @ b.direction(local.normal_b), t @ b.direction(local.third_b)
+    return dot(t, b.direction(local.normal_b)), dot(t, b.direction(local.third_b))
 
 
 def _no_spin_row(local: Axis, a: Frame, b: Frame) -> Array:
     """Zero when b does not turn against a about the axis."""
-    return a.direction(local.normal) @ b.direction(local.third_b)
+    return dot(a.direction(local.normal), b.direction(local.third_b))
 
 
 def cylinder_rows(local: Axis, a: Frame, b: Frame) -> Array:
@@ -272,7 +273,7 @@ class _TwoAxes(eqx.Module):
 
     def cosine(self, frames: tuple[Frame, ...]) -> Array:
         a, b = frames
-        return a.direction(self.axis1) @ b.direction(self.axis2)
+        return dot(a.direction(self.axis1), b.direction(self.axis2))
 
 
 class Universal(AbstractJoint):
@@ -359,4 +360,4 @@ class Distance(AbstractJoint):
     def rows(self, local, frames, angles, t):
         a, b = frames
         d = b.point(local.point_b) - a.point(local.point_a)
-        return 0.5 * (d @ d - local.length**2)[None] / local.length
+        return 0.5 * (dot(d, d) - local.length**2)[None] / local.length

@@ -31,32 +31,42 @@ _PLANE, _TURN, _UPRIGHT = np.diag([1.0, 1.0, 0.0]), _CROSS[2].T, np.diag([0.0, 0
 
 def skew(u: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The matrix of u x."""
-    return jnp.tensordot(_CROSS.swapaxes(1, 2), u, 1)
+    return jnp.sum(_CROSS.swapaxes(1, 2) * u, axis=2)
 
 
 def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
-    return skew(u) @ w
+    return jnp.sum(_CROSS * (u[:, None] * w), axis=(1, 2))
+
+
+def dot(u: Float[Array, "n"], w: Float[Array, "n"]) -> Float[Array, ""]:
+    """u . w as a sum, for the reason of `product`."""
+    return jnp.sum(u * w)
+
+
+def product(A: Float[Array, "m n"], u: Float[Array, "n"]) -> Float[Array, "m"]:
+    """A u as sums that XLA fuses with their surroundings; a product of matrices is a kernel of its own."""
+    return jnp.sum(A * u, axis=1)
 
 
 def invert_symmetric(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
     """The inverse of a symmetric 3 x 3 matrix by cofactors: no call that breaks up a compiled step."""
     cofactors = jnp.stack([cross(A[1], A[2]), cross(A[2], A[0]), cross(A[0], A[1])])
-    return cofactors / (A[0] @ cofactors[0])
+    return cofactors / (dot(A[0], cofactors[0]))
 
 
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     """A(p), body axes to ground axes."""
-    return jnp.tensordot(_ROTATION, p[:, None] * p, 2)
+    return jnp.sum(_ROTATION * (p[:, None] * p), axis=(2, 3))
 
 
 def ground_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
     """E(p): omega in the ground's axes is 2 E p'."""
-    return jnp.tensordot(_GROUND, p, 1)
+    return jnp.sum(_GROUND * p, axis=2)
 
 
 def body_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
     """G(p): omega in the body's axes is 2 G p'."""
-    return jnp.tensordot(_BODY, p, 1)
+    return jnp.sum(_BODY * p, axis=2)
 
 
 def planar_rotation(angle: Float[Array, ""]) -> Float[Array, "3 3"]:

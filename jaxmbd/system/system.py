@@ -135,6 +135,10 @@ class System(AbstractSystem):
     def coordinate_lengths(self):
         return tuple(flag for group in self.body_groups for _ in group.names for flag in group.body.lengths())
 
+    def coordinate_bodies(self):
+        widths = [group.coordinates for group in self.body_groups for _ in group.names]
+        return tuple(body for body, width in enumerate(widths) for _ in range(width))
+
     def _normalisations(self) -> list[str]:
         """The bodies that own a constraint row, in the order of the rows."""
         return [name for group in self.body_groups if _has_constraint(group) for name in group.names]

@@ -1,0 +1,277 @@
+"""The semi-explicit splitting method of Modin, Fritzson and Führer (2007): contacts explicit, penalties implicit."""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..solvers.newton import NewtonInfo, implicit_root
+from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
+from ..system.parameters import is_traced
+from ..system.state import State
+from .base import StepInfo, Work
+from .common import frozen
+from .unconstrained import (
+    CORRECTOR,
+    AbstractUnconstrained,
+    Factored,
+    allowed_accelerations,
+    precise,
+    read_numbers,
+    solve_acceleration,
+)
+
+_ESTIMATES = ("consecutive", "printed")
+_POWERS = ("evaluation", "end")
+_STANDSTILL = 1e-13
+"""Arguments of two evaluations that are nearer than this part of their size show no slope, only rounding."""
+
+
+class Evaluation(eqx.Module):
+    """One evaluation of A: where, and what it gave."""
+
+    q: Float[Array, "q"]
+    a: Float[Array, "q"]
+    h: Float[Array, ""]
+    """s, of the step that made it; 0: none did"""
+
+
+class Scratch(eqx.Module):
+    factored: Factored
+    last: Evaluation
+    """of the last accepted step"""
+    tried: Evaluation
+    """of the last attempt"""
+
+
+class Splitting(eqx.Module):
+    """The equations (5) of one step. Unknown is the acceleration u = A + B of the coordinates that B touches; the others have B = 0.
+
+    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is u - A_{n+alpha} - B_{n+beta}, its Jacobian
+    I - beta h^2/2 B_q - beta h B_v on those coordinates.
+    """
+
+    system: AbstractSystem
+    alpha: Float[Array, ""]
+    beta: Float[Array, ""]
+    old: State
+    h: Float[Array, ""]
+    explicit: Float[Array, "q"]
+    """A_{n+alpha}"""
+    rate: Float[Array, "x"]
+    """x' at the same point"""
+
+    def touched(self) -> np.ndarray:
+        return np.asarray(self.system.stiff_coordinates(), int)
+
+    def spread(self, u: Array) -> Float[Array, "q"]:
+        """The accelerations of all coordinates."""
+        n, touched = self.old.q.shape[0], self.touched()
+        if touched.shape[0] == 0:
+            return self.explicit
+        if touched.shape[0] == n:
+            return u
+        # A gather with a static index: scattering takes XLA a loop.
+        place = np.full(n, touched.shape[0])
+        place[touched] = np.arange(touched.shape[0])
+        return jnp.where(np.isin(np.arange(n), touched), jnp.append(u, 0.0)[place], self.explicit)
+
+    def ends(self, a: Array) -> tuple[Array, Array]:
+        """(q_{n+1}, v_{n+1}) of (5), before the coordinates are normalised."""
+        old, h = self.old, self.h
+        return old.q + h * old.v + 0.5 * h**2 * a, old.v + h * a
+
+    def residual(self, u: Array) -> Array:
+        old, h, touched = self.old, self.h, self.touched()
+        q, v = self.ends(self.spread(u))
+        # Between two orientations there is none: the beta point is normalised.
+        q, v = self.system.normalize(old.q + self.beta * (q - old.q), old.v + self.beta * (v - old.v))
+        implicit = acceleration_b(self.system, q, v, old.t + self.beta * h, old.x + self.beta * h * self.rate)
+        return u - self.explicit[touched] - implicit[touched]
+
+
+class SemiExplicit(AbstractUnconstrained):
+    r"""Scheme (5): one evaluation of A a step and none of its Jacobian; B implicit, on the coordinates that it touches.
+
+        q_{n+1} = q_n + h v_n + h^2/2 (A_{n+alpha} + B_{n+beta})        v_{n+1} = v_n + h (A_{n+alpha} + B_{n+beta})
+
+    A (forces of elements with stiff=False: contacts, gravity) is evaluated at q_n + alpha h v_n, v_n, t_n + alpha h; B (penalty joints, forces
+    with stiff=True) at (1 - beta) z_n + beta z_{n+1}, by Newton's method with an exact Jacobian that is recycled. Without B nothing
+    is solved. Positions are second order; with alpha = beta = 1/2 and A independent of v, so is everything (Theorem 2). A stiff B needs
+    beta > 1/2 to be damped, and never limits the step if beta >= 1/2 (Theorem 6). A limits it to h^2 k <= 4 for alpha = 1/2, with damping
+    h c + h^2 k / 2 <= 2 (Theorem 3).
+
+    - `predict_velocity`: give A the velocity v_n + alpha h a_{n-1}, with the acceleration of the last step. Still one evaluation; second order
+      although A depends on v.
+    - differential states: x_{n+1} = x_n + h x'(x, q, v, t) at A's point, where x is x_n, with `predict_velocity` x_n + alpha h x'_{n-1}. Fast
+      states (stiff bristles) limit the step.
+    - `estimate`: where `StepInfo.stiffness` comes from, for `mbd.control.Stability`. "consecutive": two successive evaluations of A
+      over the distance of their arguments, body by body, lengths and angles apart, and the largest of these; costs nothing. "printed": (15),
+      which needs A_n as well: a second evaluation.
+    - `power_at`: where contact power is taken for `mbd.control.ContactPower`. "evaluation": at A's own point, for nothing. "end": at the
+      end of the step, a second evaluation. With impacts it is needed: a step whose first half is free says nothing of where it ends.
+    - `tolerance`, `length_scale`: accepted local position error, as in HHT. The estimate, third order in h by Lemma 1, takes the change of
+      acceleration since the last step for h q''', and costs nothing. Free flight has no error: where something may come into the
+      way, give `max_step`, a fixed step, or contact power at the end.
+    - `corrector`: part of the largest acceleration that Newton may leave.
+
+    Orientations are normalised after every step and wherever a force is evaluated. `solution.acceleration` is A_{n+alpha} + B_{n+beta} of the
+    step that led there.
+
+    ```bibtex
+    @techreport{modin2007semiexplicit,
+      title={Semiexplicit numerical integration by splitting with application to dynamic multibody problems with contacts},
+      author={Modin, Klas and Fritzson, Dag and F{\"u}hrer, Claus},
+      institution={Lund University},
+      year={2007}
+    }
+    ```
+    """
+
+    alpha: Float[Array, ""]
+    beta: Float[Array, ""]
+    tolerance: Float[Array, ""]
+    length_scale: Float[Array, ""]
+    """m"""
+    corrector: Float[Array, ""]
+    predict_velocity: bool = eqx.field(static=True)
+    estimate: str = eqx.field(static=True)
+    power_at: str = eqx.field(static=True)
+    order: ClassVar[int] = 2
+    name: ClassVar[str] = "semi-explicit"
+    reports_power: ClassVar[bool] = True
+    reports_stiffness: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        alpha: Any = 0.5,
+        beta: Any = 0.5,
+        predict_velocity: bool = False,
+        *,
+        tolerance: Any = 1e-5,
+        length_scale: Any = 1.0,
+        estimate: str = "consecutive",
+        power_at: str = "evaluation",
+        corrector: Any = CORRECTOR,
+    ):
+        read_numbers(self, alpha=alpha, beta=beta, tolerance=tolerance, length_scale=length_scale, corrector=corrector)
+        for field, value, known in (("estimate", estimate, _ESTIMATES), ("power_at", power_at, _POWERS)):
+            if value not in known:
+                raise ValueError(f"{field} of SemiExplicit must be one of {', '.join(map(repr, known))}, got {value!r}.")
+        if estimate == "printed" and not is_traced(self.alpha) and self.alpha == 0:
+            raise ValueError("estimate='printed' of SemiExplicit compares A_{n+alpha} with A_n: alpha must not be 0. Use 'consecutive'.")
+        self.predict_velocity, self.estimate, self.power_at = predict_velocity, estimate, power_at
+
+    def precise(self):
+        return precise(self)
+
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
+        nothing = Evaluation(state.q, jnp.full_like(state.q, jnp.nan), jnp.zeros(()))
+        return state, frozen(Scratch(Factored.nothing(len(system.stiff_coordinates())), nothing, nothing))
+
+    # --- step -------------------------------------------------------------------------------------------------------------------------
+
+    def step(
+        self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
+    ) -> tuple[State, Any, StepInfo]:
+        system = system.recall(state.memory)
+        q, v, t, x = self._point(system, state, h)
+        explicit, rate = acceleration_a(system, q, v, t, x), state_rate(system, x, q, v, t)
+        equations = Splitting(system, self.alpha, self.beta, state, h, explicit, rate)
+        factored, info = (scratch.factored if scratch is not None else None), None
+        u = jnp.zeros(0)
+        if equations.touched().shape[0] > 0:
+            u, factored, info = self._solve(equations, factored, known)
+        new = self._new_state(equations, equations.spread(u))
+        if known is not None or scratch is None:
+            return new, scratch, StepInfo.nothing_searched()
+        tried = Evaluation(q, explicit, h)
+        report = self._report(system, state, new, h, (q, v, t, x), scratch.last, tried, info)
+        return new, frozen(Scratch(factored or scratch.factored, scratch.last, tried)), frozen(report)
+
+    def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
+        return Scratch(scratch.factored, scratch.tried, scratch.tried)
+
+    def _point(self, system: AbstractSystem, state: State, h: Array) -> tuple[Array, Array, Array, Array]:
+        """The arguments of A."""
+        ahead = self.alpha * h
+        v, x = state.v, state.x
+        if self.predict_velocity:
+            v, x = v + ahead * state.acceleration, x + ahead * state.state_rate
+        # The orientation at the end of a straight line is none: contacts would see bodies of another size.
+        q, v = system.normalize(state.q + ahead * state.v, v)
+        return q, v, state.t + ahead, x
+
+    def _solve(self, equations: Splitting, factored: Factored | None, known: State | None) -> tuple[Array, Any, NewtonInfo | None]:
+        """A + B of the coordinates that B touches."""
+        touched = equations.touched()
+        if known is not None or factored is None:
+            assert known is not None
+            # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
+            # implicit function.
+            found = frozen(known.acceleration[touched])
+            matrix = jax.jacfwd(frozen(equations).residual)(found)
+            return found - jnp.linalg.solve(matrix, equations.residual(found)), None, None
+
+        def search():
+            here = frozen(equations)
+            old, h = here.old, here.h
+            allowed = allowed_accelerations(here.system, old, h, self.corrector, here.explicit, old.acceleration)[touched]
+            return solve_acceleration(here.residual, old.acceleration[touched], factored, h, allowed)
+
+        u, (factored, info) = implicit_root(equations.residual, touched.shape[0], search)
+        return u, factored, info
+
+    def _new_state(self, equations: Splitting, a: Array) -> State:
+        old, h = equations.old, equations.h
+        q, v = equations.system.normalize(*equations.ends(a))
+        x = old.x + h * equations.rate
+        return State(old.t + h, q, v, x, jnp.zeros_like(old.multipliers), a, equations.rate, old.memory, old.method)
+
+    # --- what a controller sees -------------------------------------------------------------------------------------------------------
+
+    def _report(self, system, old: State, new: State, h: Array, point, last: Evaluation, tried: Evaluation, info: NewtonInfo | None) -> StepInfo:
+        one, none = jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32)
+        position = jnp.maximum(jnp.abs(3 * self.alpha - 1), jnp.abs(3 * self.beta - 1)) / 6
+        velocity = jnp.maximum(jnp.abs(2 * self.alpha - 1), jnp.abs(2 * self.beta - 1)) / 2
+        # Lemma 1, positions and h times velocities. The accelerations of two steps are this far apart:
+        apart = jnp.maximum((1 - self.alpha) * last.h + self.alpha * h, 0.1 * h)
+        jerk = (new.acceleration - old.acceleration) / apart
+        error, finite, worst = self.judge(system, old, new, (position + velocity) * h**3 * jerk)
+        evaluations, converged = one, finite
+        work = Work(none, none, none, one, one, none)
+        if info is not None:
+            converged = finite & info.converged
+            worst = jnp.where(info.converged, worst, jnp.asarray(system.stiff_coordinates())[info.worst]).astype(jnp.int32)
+            work = Work(info.iterations, info.jacobians, info.jacobians, one, one, info.evaluations)
+        if self.estimate == "printed":
+            stiffness = self._printed_estimate(system, old, h, tried)
+            evaluations = evaluations + 1
+        else:
+            stiffness = _consecutive_estimate(system, last, tried)
+        power = largest_contact_power(system, *point)
+        if self.power_at == "end":
+            power = jnp.maximum(power, largest_contact_power(system, new.q, new.v, new.t, new.x))
+            evaluations = evaluations + 1
+        work = eqx.tree_at(lambda w: (w.a_evaluations, w.force_evaluations), work, (evaluations, evaluations))
+        return StepInfo(error, converged, worst, work, power=power, stiffness=stiffness)
+
+    def _printed_estimate(self, system: AbstractSystem, old: State, h: Array, tried: Evaluation) -> Array:
+        """(15): the change of A along the flow."""
+        change = tried.a - acceleration_a(system, old.q, old.v, old.t, old.x)
+        distance = h * self.alpha * jnp.sqrt(jnp.sum(old.v**2))
+        return jnp.where(distance > 0, jnp.sqrt(jnp.sum(change**2)) / jnp.where(distance > 0, distance, 1.0), 0.0)
+
+
+def _consecutive_estimate(system: AbstractSystem, last: Evaluation, tried: Evaluation) -> Array:
+    """|A_k - A_{k-1}| over the distance of their arguments, for the translation and the rotation of every body; the largest."""
+    part = 2 * np.asarray(system.coordinate_bodies(), int) + ~np.asarray(system.coordinate_lengths(), bool)
+    member = jnp.asarray(part[None, :] == np.unique(part)[:, None], float)
+    squares = jnp.stack([(tried.a - last.a) ** 2, (tried.q - last.q) ** 2, tried.q**2], axis=1)
+    change, distance, size = (member @ squares).T
+    moved = distance > _STANDSTILL**2 * size
+    slope = jnp.where(moved, jnp.sqrt(change / jnp.where(moved, distance, 1.0)), 0.0)
+    return jnp.max(jnp.where(jnp.isfinite(slope), slope, 0.0), initial=0.0)

@@ -1,0 +1,98 @@
+"""The theta method, fully implicit: what splitting methods are measured against."""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..solvers.newton import implicit_root
+from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
+from ..system.state import State
+from .base import StepInfo, Work
+from .common import frozen
+from .unconstrained import CORRECTOR, AbstractUnconstrained, Factored, allowed_accelerations, precise, read_numbers, solve_acceleration
+
+
+class Equations(eqx.Module):
+    """z_{n+1} = z_n + h X(z_{n+theta}), z_{n+theta} = (1 - theta) z_n + theta z_{n+1}, for z = (q, v, t, x). Unknown are q'' and x' there."""
+
+    system: AbstractSystem
+    theta: Float[Array, ""]
+    old: State
+    h: Float[Array, ""]
+
+    def ahead(self, unknown: Array, share: Array) -> tuple[Array, Array, Array, Array]:
+        """z_n + share (z_{n+1} - z_n)."""
+        old, h, n = self.old, self.h, self.old.q.shape[0]
+        a, rate = unknown[:n], unknown[n:]
+        q = old.q + share * h * (old.v + self.theta * h * a)
+        q, v = self.system.normalize(q, old.v + share * h * a)
+        return q, v, old.t + share * h, old.x + share * h * rate
+
+    def residual(self, unknown: Array) -> Array:
+        q, v, t, x = self.ahead(unknown, self.theta)
+        a = acceleration_a(self.system, q, v, t, x) + acceleration_b(self.system, q, v, t, x)
+        return unknown - jnp.concatenate([a, state_rate(self.system, x, q, v, t)])
+
+
+class Theta(AbstractUnconstrained):
+    """The theta method on q'' = A + B, implicit in both: theta = 1/2 is the implicit midpoint rule, theta = 1 implicit Euler.
+
+    Newton's method with an exact Jacobian of everything, recycled while it converges quickly. `a_evaluations` counts the evaluations of
+    Newton's residuals, `jacobians` those of the Jacobian (with differences, one would take as many evaluations of A as there are coordinates
+    and velocities). Second order for theta = 1/2 only; theta > 1/2 damps.
+    """
+
+    theta: Float[Array, ""]
+    tolerance: Float[Array, ""]
+    length_scale: Float[Array, ""]
+    """m"""
+    corrector: Float[Array, ""]
+    order: ClassVar[int] = 1
+    name: ClassVar[str] = "theta"
+    reports_power: ClassVar[bool] = True
+
+    def __init__(self, theta: Any = 0.5, *, tolerance: Any = 1e-5, length_scale: Any = 1.0, corrector: Any = CORRECTOR):
+        read_numbers(self, theta=theta, tolerance=tolerance, length_scale=length_scale, corrector=corrector)
+
+    def precise(self):
+        return precise(self)
+
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, Factored]:
+        return state, frozen(Factored.nothing(state.q.shape[0] + state.x.shape[0]))
+
+    def step(
+        self, system: AbstractSystem, state: State, scratch: Factored | None, h: Array, known: State | None = None
+    ) -> tuple[State, Any, StepInfo]:
+        system = system.recall(state.memory)
+        equations = Equations(system, self.theta, state, h)
+        if known is not None or scratch is None:
+            assert known is not None
+            found = frozen(jnp.concatenate([known.acceleration, known.state_rate]))
+            matrix = jax.jacfwd(frozen(equations).residual)(found)
+            unknown = found - jnp.linalg.solve(matrix, equations.residual(found))
+            return self._new_state(equations, unknown), scratch, StepInfo.nothing_searched()
+
+        def search():
+            here, start = frozen(equations), frozen(jnp.concatenate([state.acceleration, state.state_rate]))
+            allowed = allowed_accelerations(here.system, here.old, here.h, self.corrector, here.old.acceleration)
+            rates = self.corrector * (jnp.abs(here.old.state_rate) + (1e-3 + jnp.abs(here.old.x)) / here.h)
+            return solve_acceleration(here.residual, start, scratch, here.h, jnp.concatenate([allowed, rates]))
+
+        unknown, (factored, info) = implicit_root(equations.residual, state.q.shape[0] + state.x.shape[0], search)
+        new = self._new_state(equations, unknown)
+        off = jnp.abs(self.theta - 0.5)
+        error = h**2 * (off * jnp.abs(new.acceleration) + jnp.abs(new.acceleration - state.acceleration) / 12)
+        error, finite, worst = self.judge(system, state, new, error)
+        # Newton's last evaluation was (almost) at the same point: it is not counted again.
+        power = largest_contact_power(system, *equations.ahead(unknown, self.theta))
+        work = Work.newton(info.iterations, info.jacobians, info.evaluations)
+        report = StepInfo(error, finite & info.converged, jnp.where(info.converged, worst, info.worst), work, power=power)
+        return new, frozen(factored), frozen(report)
+
+    def _new_state(self, equations: Equations, unknown: Array) -> State:
+        old, n = equations.old, equations.old.q.shape[0]
+        q, v, t, x = equations.ahead(unknown, jnp.ones(()))
+        return State(t, q, v, x, jnp.zeros_like(old.multipliers), unknown[:n], unknown[n:], old.memory)
