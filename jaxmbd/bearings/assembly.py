@@ -9,18 +9,18 @@ from jaxtyping import Array, Float
 
 from ..system.bodies import AbstractBody, RigidBody
 from ..system.contact import AbstractContact
-from ..system.contact_laws import HuntCrossley
+from ..system.contact_laws import HertzLine, HuntCrossley
 from ..system.drivers import Motion
 from ..system.elements import ground
 from ..system.forces import PointForce
 from ..system.friction import AbstractFriction
-from ..system.hertz import HertzPoint
+from ..system.hertz import HertzPoint, line_stiffness
 from ..system.joints import AbstractJoint, Cylindrical, Fixed, Parallel, Penalty, Planar, Revolute
 from ..system.model import Model
 from ..system.parameters import Parameter, scalar
+from ..system.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
 from ..system.rotors import Rotor
 from . import geometry
-from ._pairs import SphereGroove, SpherePocket
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -45,7 +45,7 @@ class Turning(eqx.Module):
 def model(bearing: "DeepGroove", start: "Start") -> Model:
     """All of it."""
     bodies = [*rings(bearing, start.inner_position, bearing.rings), *balls(bearing, start), cage(bearing, start)]
-    contacts = [*races(bearing, start.ball_position, bearing.friction, start.inner_position), *pockets(bearing, start), *guidance(bearing, start)]
+    contacts = [*races(bearing, bearing.balls, bearing.friction), *pockets(bearing, start), *guidance(bearing)]
     joints = penalty_joints(bearing, start.inner_position) if bearing.rings == "penalty" else []
     return Model(bodies, joints, [*contacts, load(bearing, start.inner_position)])
 
@@ -115,7 +115,7 @@ def races_only(bearing: "DeepGroove", position: Any, ring: Any, friction: Abstra
     return Model(
         [*rings(bearing, ring, "prescribed"), *made],
         [],
-        [*races(bearing, position, friction, ring), load(bearing, ring, share)],
+        [*races(bearing, len(made), friction), load(bearing, ring, share)],
     )
 
 
@@ -135,10 +135,10 @@ def _law(point: HertzPoint, stiffness: Any, damping: Any) -> HuntCrossley:
     return HuntCrossley(point, damping)
 
 
-def races(bearing: "DeepGroove", position: Any, friction: AbstractFriction | None, inner_position: Any) -> list[AbstractContact]:
+def races(bearing: "DeepGroove", count: int, friction: AbstractFriction | None) -> list[AbstractContact]:
     """Balls on both rings."""
     made = []
-    for ring, centre in (("inner", inner_position), ("outer", CENTRE)):
+    for ring, side in (("inner", "outside"), ("outer", "inside")):
         law = _law(bearing.hertz(ring), getattr(bearing, f"stiffness_{ring}"), bearing.damping)
         made += [
             SphereGroove(
@@ -146,14 +146,14 @@ def races(bearing: "DeepGroove", position: Any, friction: AbstractFriction | Non
                 f"ball[{i}]",
                 ring,
                 radius=0.5 * bearing.ball_diameter,
-                centre=centre,
-                axis=AXIS,
-                pitch_radius=bearing.groove_circle(ring),
                 groove_radius=getattr(bearing, f"conformity_{ring}") * bearing.ball_diameter,
+                pitch_radius=bearing.groove_circle(ring),
+                axis=AXIS,
                 law=law,
                 friction=friction,
+                side=side,
             )
-            for i in range(len(position))
+            for i in range(count)
         ]
     return made
 
@@ -162,28 +162,42 @@ def pockets(bearing: "DeepGroove", start: "Start") -> list[AbstractContact]:
     """Balls in the cage's pockets."""
     radius = 0.5 * bearing.ball_diameter
     pocket = radius + bearing.pocket_clearance
-    point = HertzPoint.spheres(radius, -pocket, bearing.material, bearing.cage_material)
-    law = _law(point, None, bearing.cage_damping)
-    middle = cage_position(bearing, start)
+    if bearing.pocket == "spherical":
+        point = HertzPoint.spheres(radius, -pocket, bearing.material, bearing.cage_material)
+    else:
+        point = HertzPoint(jnp.ones(2) / radius, jnp.stack([-1.0 / pocket, 0.0 * pocket]), bearing.material, bearing.cage_material)
+    law, middle = _law(point, None, bearing.cage_damping), cage_position(bearing, start)
     angles = 2 * np.pi * np.arange(bearing.balls) / bearing.balls
-    around = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
+    made = []
+    for i, out in enumerate(np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)):
+        shape: dict[str, Any] = {"radius": radius, "pocket_radius": pocket, "point": middle + 0.5 * bearing.pitch_diameter * out}
+        kind = SphericalPocket
+        if bearing.pocket == "cylindrical":
+            kind, shape["axis"] = CylindricalPocket, out
+        made.append(kind(f"ball_pocket[{i}]", f"ball[{i}]", "cage", law=law, friction=bearing.cage_friction, **shape))
+    return made
+
+
+def guidance(bearing: "DeepGroove") -> list[AbstractContact]:
+    """The cage on the land of a ring, touching with either half of its width."""
+    if bearing.guidance == "balls":
+        return []
+    law = HertzLine(line_stiffness(0.5 * bearing.cage_width, bearing.material, bearing.cage_material), bearing.cage_damping)
+    land = bearing.land(bearing.guidance)
+    outer = bearing.guidance == "outer"
     return [
-        SpherePocket(
-            f"ball_pocket[{i}]",
-            f"ball[{i}]",
-            "cage",
-            radius=radius,
-            point=middle + 0.5 * bearing.pitch_diameter * out,
-            pocket_radius=pocket,
+        CylinderCylinder(
+            "guidance",
+            "cage" if outer else "inner",
+            "outer" if outer else "cage",
+            radius=land - bearing.guidance_clearance if outer else land,
+            bore_radius=land if outer else land + bearing.guidance_clearance,
+            width=bearing.cage_width,
+            axis=AXIS,
             law=law,
             friction=bearing.cage_friction,
         )
-        for i, out in enumerate(around)
     ]
-
-
-def guidance(bearing: "DeepGroove", start: "Start") -> list[AbstractContact]:
-    return []
 
 
 # --- penalty joints -----------------------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from .report import Report, report
 from .start import Start, quasi_static
 
 _FREEDOMS = ("", "z", "xy", "xyz")
+_POCKETS = ("spherical", "cylindrical")
 
 
 def _conformity(owner: str) -> Parameter:
@@ -91,6 +92,8 @@ class DeepGroove(eqx.Module):
     cage_friction: AbstractFriction
     pocket_clearance: Float[Array, ""]
     """m, radial, of a ball in its pocket"""
+    pocket: str = eqx.field(static=True)
+    """the pockets' shape, "spherical" or "cylindrical" (about a radius of the bearing)"""
     guidance_clearance: Float[Array, ""]
     """m, radial, of the cage to the land that guides it"""
     guidance: str = eqx.field(static=True)
@@ -162,9 +165,10 @@ class DeepGroove(eqx.Module):
         cage_mass: Any = 15e-3,
         cage_width: Any = 14e-3,
         cage_material: Material | None = None,
-        cage_damping: Any = 0.2,
+        cage_damping: Any = 1.0,
         cage_friction: Any = 0.05,
         pocket_clearance: Any = 0.1e-3,
+        pocket: str = "spherical",
         guidance_clearance: Any = 0.2e-3,
         guidance: str = "outer",
         cage_offset: Any = (0.0, 0.0, 0.0),
@@ -187,7 +191,8 @@ class DeepGroove(eqx.Module):
         self.friction, self.cage_friction = _law("friction", friction), _law("cage_friction", cage_friction)
         if free is None:
             free = "z" if not is_traced(self.radial_load) and self.radial_load == 0 else "xyz"
-        self.balls, self.guidance, self.rings, self.free, self.allow_interference = balls, guidance, rings, free, allow_interference
+        self.balls, self.rings, self.free, self.allow_interference = balls, rings, free, allow_interference
+        self.guidance, self.pocket = guidance, pocket
         _check(self)
 
     def replace(self, **changes: Any) -> "DeepGroove":
@@ -258,7 +263,8 @@ def _law(name: str, given: Any) -> AbstractFriction:
 
 def _check(bearing: DeepGroove) -> None:
     """What single numbers do not show: a bearing whose parts fit together."""
-    for field, choices in (("rings", ("penalty", "prescribed")), ("guidance", ("inner", "outer", "balls")), ("free", _FREEDOMS)):
+    known = {"rings": ("penalty", "prescribed"), "guidance": ("inner", "outer", "balls"), "free": _FREEDOMS, "pocket": _POCKETS}
+    for field, choices in known.items():
         value = getattr(bearing, field)
         if value not in choices:
             raise ValueError(f"{field} of the bearing must be one of {', '.join(map(repr, choices))}, got {value!r}.")
