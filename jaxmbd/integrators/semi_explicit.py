@@ -233,7 +233,9 @@ class SemiExplicit(AbstractUnconstrained):
 
     # --- what a controller sees -------------------------------------------------------------------------------------------------------
 
-    def _report(self, system, old: State, new: State, h: Array, point, last: Evaluation, tried: Evaluation, info: NewtonInfo | None) -> StepInfo:
+    def _report(
+        self, system, old: State, new: State, h: Array, point, last: Evaluation, tried: Evaluation, info: NewtonInfo | None
+    ) -> StepInfo:
         one, none = jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32)
         position = jnp.maximum(jnp.abs(3 * self.alpha - 1), jnp.abs(3 * self.beta - 1)) / 6
         velocity = jnp.maximum(jnp.abs(2 * self.alpha - 1), jnp.abs(2 * self.beta - 1)) / 2

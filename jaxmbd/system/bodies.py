@@ -21,12 +21,15 @@ from .rotations import (
     body_rates,
     cross,
     dot,
-    ground_rates,
+    from_body,
+    from_ground,
     invert_symmetric,
     planar_rotation,
     product,
     quaternion_from_matrix,
     rotation_matrix,
+    to_body,
+    to_ground,
 )
 
 
@@ -318,7 +321,7 @@ class RigidBody(AbstractBody):
 
     def initial(self):
         p = self.orientation / jnp.sqrt(self.orientation @ self.orientation)
-        rates = 0.5 * ground_rates(p).T @ self.angular_velocity
+        rates = 0.5 * from_ground(p, self.angular_velocity)
         return jnp.concatenate([self.position, p]), jnp.concatenate([self.velocity, rates])
 
     def lengths(self):
@@ -326,7 +329,7 @@ class RigidBody(AbstractBody):
 
     def frame(self, q, v):
         r, p = q[:3], q[3:]
-        return Frame(r, rotation_matrix(p), v[:3], 2.0 * product(ground_rates(p), v[3:]))
+        return Frame(r, rotation_matrix(p), v[:3], 2.0 * to_ground(p, v[3:]))
 
     def mass_matrix(self, q):
         G = body_rates(q[3:])
@@ -334,15 +337,14 @@ class RigidBody(AbstractBody):
         return jnp.pad(rotational, ((3, 0), (3, 0))) + self.mass * _TRANSLATION
 
     def mass_product(self, q, a):
-        G = body_rates(q[3:])
-        return jnp.concatenate([self.mass * a[:3], 4.0 * product(G.T, product(self.inertia, product(G, a[3:])))])
+        p = q[3:]
+        return jnp.concatenate([self.mass * a[:3], 4.0 * from_body(p, product(self.inertia, to_body(p, a[3:])))])
 
     def solve_mass(self, q, force):
         # G G^T = |p|^2 I: with a = G^T y the equation 4 G^T J G a = G^T u reads y = J^-1 u / (4 |p|^2).
-        square = dot(q[3:], q[3:])
-        G = body_rates(q[3:])
-        turn = product(invert_symmetric(self.inertia), product(G, force[3:]))
-        return jnp.concatenate([force[:3] / self.mass, product(G.T, turn) / (4.0 * square**2)])
+        p = q[3:]
+        turn = product(invert_symmetric(self.inertia), to_body(p, force[3:]))
+        return jnp.concatenate([force[:3] / self.mass, from_body(p, turn) / (4.0 * dot(p, p) ** 2)])
 
     def own_acceleration(self, q, v):
         # p.p'' = -p'.p'
@@ -350,12 +352,11 @@ class RigidBody(AbstractBody):
         return jnp.concatenate([jnp.zeros(3, q.dtype), -p * dot(rates, rates) / dot(p, p)])
 
     def velocity_force(self, q, v):
-        G = body_rates(q[3:])
-        w = 2.0 * product(G, v[3:])
-        return jnp.concatenate([jnp.zeros(3, q.dtype), -2.0 * product(G.T, cross(w, product(self.inertia, w)))])
+        w = 2.0 * to_body(q[3:], v[3:])
+        return jnp.concatenate([jnp.zeros(3, q.dtype), -2.0 * from_body(q[3:], cross(w, product(self.inertia, w)))])
 
     def generalize(self, q, force, torque):
-        return jnp.concatenate([force, 2.0 * product(ground_rates(q[3:]).T, torque)])
+        return jnp.concatenate([force, 2.0 * from_ground(q[3:], torque)])
 
     def constraint(self, q):
         p = q[3:]

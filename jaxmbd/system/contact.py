@@ -18,12 +18,7 @@ from .contact_laws import AbstractContactLaw
 from .forces import AbstractForce
 from .frames import Frame, Wrench, norm, pair_wrench
 from .friction import AbstractFriction, Sliding
-from .rotations import cross
-
-
-def dot(u: Array, w: Array) -> Array:
-    """A sum of products: unlike a matrix product it melts into its neighbours when contacts are stacked and compiled."""
-    return jnp.sum(u * w, axis=-1)
+from .rotations import cross, dot
 
 
 class Touch(eqx.Module):

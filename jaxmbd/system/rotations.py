@@ -7,8 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-# All of these are linear or quadratic in their argument: products with a constant tensor keep traces, and so compile times, short.
-
 _CROSS = np.zeros((3, 3, 3))
 for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
     _CROSS[_i, _j, _k], _CROSS[_i, _k, _j] = 1.0, -1.0
@@ -23,9 +21,6 @@ for _i in range(3):
         _tensor[_i, 1:, 1:] = _sign * _CROSS[_i].T
 """E(p)_ij = _GROUND_ijk p_k = [-e, e0 I + skew(e)], G(p)_ij = _BODY_ijk p_k = [-e, e0 I - skew(e)]"""
 
-_ROTATION = np.einsum("iak,jal->ijkl", _GROUND, _BODY)
-"""A(p) = E G^T"""
-
 _PLANE, _TURN, _UPRIGHT = np.diag([1.0, 1.0, 0.0]), _CROSS[2].T, np.diag([0.0, 0.0, 1.0])
 
 
@@ -35,12 +30,12 @@ def skew(u: Float[Array, "3"]) -> Float[Array, "3 3"]:
 
 
 def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
-    return jnp.sum(_CROSS * (u[:, None] * w), axis=(1, 2))
+    return jnp.stack([u[1] * w[2] - u[2] * w[1], u[2] * w[0] - u[0] * w[2], u[0] * w[1] - u[1] * w[0]])
 
 
-def dot(u: Float[Array, "n"], w: Float[Array, "n"]) -> Float[Array, ""]:
+def dot(u: Float[Array, "... n"], w: Float[Array, "... n"]) -> Float[Array, "..."]:
     """u . w as a sum, for the reason of `product`."""
-    return jnp.sum(u * w)
+    return jnp.sum(u * w, axis=-1)
 
 
 def product(A: Float[Array, "m n"], u: Float[Array, "n"]) -> Float[Array, "m"]:
@@ -51,12 +46,20 @@ def product(A: Float[Array, "m n"], u: Float[Array, "n"]) -> Float[Array, "m"]:
 def invert_symmetric(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
     """The inverse of a symmetric 3 x 3 matrix by cofactors: no call that breaks up a compiled step."""
     cofactors = jnp.stack([cross(A[1], A[2]), cross(A[2], A[0]), cross(A[0], A[1])])
-    return cofactors / (dot(A[0], cofactors[0]))
+    return cofactors / dot(A[0], cofactors[0])
 
 
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
-    """A(p), body axes to ground axes."""
-    return jnp.sum(_ROTATION * (p[:, None] * p), axis=(2, 3))
+    """A(p) = E G^T, body axes to ground axes."""
+    # Written out: as a product with a constant tensor it takes ten times as long, most of it multiplications by zero.
+    e0, e1, e2, e3 = p[0], p[1], p[2], p[3]
+    s0, s1, s2, s3 = e0 * e0, e1 * e1, e2 * e2, e3 * e3
+    rows = (
+        (s0 + s1 - s2 - s3, 2.0 * (e1 * e2 - e0 * e3), 2.0 * (e1 * e3 + e0 * e2)),
+        (2.0 * (e1 * e2 + e0 * e3), s0 - s1 + s2 - s3, 2.0 * (e2 * e3 - e0 * e1)),
+        (2.0 * (e1 * e3 - e0 * e2), 2.0 * (e2 * e3 + e0 * e1), s0 - s1 - s2 + s3),
+    )
+    return jnp.stack([entry for row in rows for entry in row]).reshape(3, 3)
 
 
 def ground_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
@@ -67,6 +70,29 @@ def ground_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
 def body_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
     """G(p): omega in the body's axes is 2 G p'."""
     return jnp.sum(_BODY * p, axis=2)
+
+
+# The same as products, without the matrices.
+
+
+def to_ground(p: Float[Array, "4"], rates: Float[Array, "4"]) -> Float[Array, "3"]:
+    """E(p) u"""
+    return p[0] * rates[1:] - rates[0] * p[1:] + cross(p[1:], rates[1:])
+
+
+def to_body(p: Float[Array, "4"], rates: Float[Array, "4"]) -> Float[Array, "3"]:
+    """G(p) u"""
+    return p[0] * rates[1:] - rates[0] * p[1:] - cross(p[1:], rates[1:])
+
+
+def from_ground(p: Float[Array, "4"], w: Float[Array, "3"]) -> Float[Array, "4"]:
+    """E(p)^T w"""
+    return jnp.concatenate([-dot(p[1:], w)[None], p[0] * w - cross(p[1:], w)])
+
+
+def from_body(p: Float[Array, "4"], w: Float[Array, "3"]) -> Float[Array, "4"]:
+    """G(p)^T w"""
+    return jnp.concatenate([-dot(p[1:], w)[None], p[0] * w + cross(p[1:], w)])
 
 
 def planar_rotation(angle: Float[Array, ""]) -> Float[Array, "3 3"]:

@@ -6,11 +6,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, direction, dot, over, spatial_touch
+from .contact import AbstractContact, direction, over, spatial_touch
 from .contact_laws import AbstractContactLaw
 from .frames import Frame, norm
 from .friction import AbstractFriction
 from .parameters import Parameter, nonzero_vector, positive, vector
+from .rotations import dot
 
 POINT = vector("m", 3)
 CENTRE = vector("m", 3)._replace(optional=True)
