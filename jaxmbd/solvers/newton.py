@@ -247,9 +247,7 @@ def simplified_newton(
         )
 
     zero, no = jnp.zeros((), jnp.int32), jnp.array(False)
-    begin = Iteration(
-        start, jnp.zeros(()), zero, kept, no, ~kept.usable, NewtonInfo(no, zero, zero, zero, jnp.zeros(()), zero), no
-    )
+    begin = Iteration(start, jnp.zeros(()), zero, kept, no, ~kept.usable, NewtonInfo(no, zero, zero, zero, jnp.zeros(()), zero), no)
     end = jax.lax.while_loop(proceed, iterate, begin)
     # Factors that led to failure, or were slow, are not handed on.
     usable = end.info.converged & (end.kept.rate <= _RENEW)
