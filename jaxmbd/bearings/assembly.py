@@ -1,26 +1,23 @@
 """A bearing's bodies, contacts and joints."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from ..system.bodies import AbstractBody, RigidBody
 from ..system.contact import AbstractContact
 from ..system.contact_laws import HertzLine, HuntCrossley
-from ..system.drivers import Motion
-from ..system.elements import ground
 from ..system.forces import PointForce
 from ..system.friction import AbstractFriction
 from ..system.hertz import HertzPoint, line_stiffness
-from ..system.joints import AbstractJoint, Cylindrical, Fixed, Parallel, Penalty, Planar, Revolute
 from ..system.model import Model
-from ..system.parameters import Parameter, scalar
 from ..system.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
 from ..system.rotors import Rotor
 from . import geometry
+from .mounts import Mount
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -31,23 +28,12 @@ CENTRE = (0.0, 0.0, 0.0)
 RINGS = ("inner", "outer")
 
 
-class Turning(eqx.Module):
-    """An angle that grows at a constant speed."""
-
-    speed: Float[Array, ""]
-    """rad/s"""
-    parameters: ClassVar[dict[str, Parameter]] = {"speed": scalar("rad/s")}
-
-    def __call__(self, t: Array) -> Array:
-        return self.speed * t
-
-
 def model(bearing: "DeepGroove", start: "Start") -> Model:
     """All of it."""
     bodies = [*rings(bearing, start.inner_position, bearing.rings), *balls(bearing, start), cage(bearing, start)]
     contacts = [*races(bearing, bearing.balls, bearing.friction), *pockets(bearing, start), *guidance(bearing)]
-    joints = penalty_joints(bearing, start.inner_position) if bearing.rings == "penalty" else []
-    return Model(bodies, joints, [*contacts, load(bearing, start.inner_position)])
+    held = mounts(bearing) if bearing.rings == "penalty" else []
+    return Model(bodies, [], [*contacts, load(bearing, start.inner_position), *held])
 
 
 # --- bodies -------------------------------------------------------------------------------------------------------------------------------
@@ -203,25 +189,14 @@ def guidance(bearing: "DeepGroove") -> list[AbstractContact]:
 # --- penalty joints -----------------------------------------------------------------------------------------------------------------------
 
 
-def _penalty(bearing: "DeepGroove", ring: str) -> Penalty:
-    """Springs on which the ring would swing at the penalty frequency, with the damping ratio that is asked for."""
-    inertia, frequency = ring_inertia(bearing, ring), bearing.penalty_frequency
+def mounts(bearing: "DeepGroove") -> list[Mount]:
+    """The outer ring is held or driven; the inner ring is driven, kept from tilting, and held where it is not free. On its mount alone a
+    ring would swing at the penalty frequency, with the damping ratio that is asked for."""
+    made, frequency = [], bearing.penalty_frequency
     loss = 2.0 * bearing.penalty_damping_ratio * frequency
-    return Penalty(inertia.mass * frequency**2, inertia.mass * loss, inertia.axial * frequency**2, inertia.axial * loss)
-
-
-def penalty_joints(bearing: "DeepGroove", inner_position: Any) -> list[AbstractJoint]:
-    """The outer ring is held or driven, the inner ring driven in rotation, kept from tilting, and held where it is not free."""
-    outer, inner = _penalty(bearing, "outer"), _penalty(bearing, "inner")
-    guides = {"": Revolute, "z": Cylindrical, "xy": Planar}
-    if bearing.free == "xyz":
-        guide = Parallel("guide", ground, "inner", AXIS, penalty=inner)
-    else:
-        guide = guides[bearing.free]("guide", ground, "inner", inner_position, AXIS, penalty=inner)
-    drive = Motion("drive", ground, "inner", None, AXIS, Turning(jnp.asarray(bearing.inner_speed)), penalty=inner)
-    return [
-        Revolute("hold", ground, "outer", CENTRE, AXIS, penalty=outer),
-        Motion("outer_drive", ground, "outer", None, AXIS, Turning(jnp.asarray(bearing.outer_speed)), penalty=outer),
-        guide,
-        drive,
-    ]
+    for name, ring, speed, free in (("guide", "inner", bearing.inner_speed, bearing.free), ("hold", "outer", bearing.outer_speed, "")):
+        inertia = ring_inertia(bearing, ring)
+        held = [0.0 if c in free else 1.0 for c in "xyz"]
+        springs = inertia.mass * frequency**2, inertia.mass * loss, inertia.axial * frequency**2, inertia.axial * loss
+        made.append(Mount(name, ring, AXIS, speed, held, *springs))
+    return made

@@ -42,13 +42,13 @@ class DeepGroove(eqx.Module):
         print(bearing.report(solution))
 
     `rings` says how the rings are held and driven. "prescribed": both are `Rotor`s, without any constraint: explicit methods run it.
-    "penalty": both are rigid bodies, held and driven by stiff penalty joints of family B: for `SemiExplicit`. The inner ring does not tilt,
+    "penalty": both are rigid bodies, held and driven by stiff penalties of family B (`Mount`): for `SemiExplicit`. The inner ring does not tilt,
     and of its translations those in `free` are free; by default "z", or "xyz" if there is a radial load. The loads act on the inner
     ring: `axial_load` along z, `radial_load` along x.
 
     Contacts are ball-inner, ball-outer (elliptical Hertz contacts with Hunt and Crossley's damping, sliding and spinning friction by the law
     `friction`), ball-pocket, and cage-ring (the `guidance` ring's land). Names: inner, outer, ball[i], cage; ball_inner[i], ball_outer[i],
-    ball_pocket[i], guidance; load; hold (outer ring), guide and drive (inner ring): "ball_inner[3].law.stiffness", "drive.speed".
+    ball_pocket[i], guidance; load; with penalties hold (outer ring) and guide (inner ring): "ball_inner[3].law.stiffness", "guide.stiffness".
 
     Approximations: raceway curvatures for stiffness are those at the free contact angle; the rings are hollow cylinders less their grooves,
     the cage is a thin hoop; all bodies are rigid but for the contacts; shoulders have no edge; no churning of oil.

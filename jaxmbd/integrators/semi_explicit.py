@@ -48,10 +48,12 @@ class Scratch(eqx.Module):
 
 
 class Splitting(eqx.Module):
-    """The equations (5) of one step. Unknown is the acceleration u = A + B of the coordinates that B touches; the others have B = 0.
+    """The equations (5) of one step. Unknown is the acceleration A + B of the coordinates that B touches; the others have B = 0.
 
-    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is u - A_{n+alpha} - B_{n+beta}, its Jacobian
-    I - beta h^2/2 B_q - beta h B_v on those coordinates.
+    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is A + B - A_{n+alpha} - B_{n+beta}, its Jacobian
+    I - beta h^2/2 B_q - beta h B_v on those coordinates. Unknowns and residuals are written in axes that turn with the bodies: the slopes of
+    a penalty joint hardly change there, while in the coordinates of a turning body an old Jacobian mixes the stiff directions, where it
+    is large, with the free ones.
     """
 
     system: AbstractSystem
@@ -67,30 +69,33 @@ class Splitting(eqx.Module):
     def touched(self) -> np.ndarray:
         return np.asarray(self.system.stiff_coordinates(), int)
 
-    def spread(self, u: Array) -> Float[Array, "q"]:
-        """The accelerations of all coordinates."""
+    def unknowns(self, a: Float[Array, "q"]) -> Float[Array, "touched"]:
+        """Of given accelerations."""
+        return self.system.to_body_axes(self.old.q, a)[self.touched()]
+
+    def accelerations(self, w: Float[Array, "touched"]) -> Float[Array, "q"]:
+        """A + B of all coordinates."""
         n, touched = self.old.q.shape[0], self.touched()
         if touched.shape[0] == 0:
             return self.explicit
-        if touched.shape[0] == n:
-            return u
         # A gather with a static index: scattering takes XLA a loop.
         place = np.full(n, touched.shape[0])
         place[touched] = np.arange(touched.shape[0])
-        return jnp.where(np.isin(np.arange(n), touched), jnp.append(u, 0.0)[place], self.explicit)
+        a = self.system.from_body_axes(self.old.q, jnp.append(w, 0.0)[place])
+        return jnp.where(np.isin(np.arange(n), touched), a, self.explicit)
 
     def ends(self, a: Array) -> tuple[Array, Array]:
         """(q_{n+1}, v_{n+1}) of (5), before the coordinates are normalised."""
         old, h = self.old, self.h
         return old.q + h * old.v + 0.5 * h**2 * a, old.v + h * a
 
-    def residual(self, u: Array) -> Array:
-        old, h, touched = self.old, self.h, self.touched()
-        q, v = self.ends(self.spread(u))
+    def residual(self, w: Array) -> Array:
+        old, h, a = self.old, self.h, self.accelerations(w)
+        q, v = self.ends(a)
         # Between two orientations there is none: the beta point is normalised.
         q, v = self.system.normalize(old.q + self.beta * (q - old.q), old.v + self.beta * (v - old.v))
         implicit = acceleration_b(self.system, q, v, old.t + self.beta * h, old.x + self.beta * h * self.rate)
-        return u - self.explicit[touched] - implicit[touched]
+        return self.unknowns(a - self.explicit - implicit)
 
 
 class SemiExplicit(AbstractUnconstrained):
@@ -182,10 +187,10 @@ class SemiExplicit(AbstractUnconstrained):
         explicit, rate = acceleration_a(system, q, v, t, x), state_rate(system, x, q, v, t)
         equations = Splitting(system, self.alpha, self.beta, state, h, explicit, rate)
         factored, info = (scratch.factored if scratch is not None else None), None
-        u = jnp.zeros(0)
+        w = jnp.zeros(0)
         if equations.touched().shape[0] > 0:
-            u, factored, info = self._solve(equations, factored, known)
-        new = self._new_state(equations, equations.spread(u))
+            w, factored, info = self._solve(equations, factored, known)
+        new = self._new_state(equations, equations.accelerations(w))
         if known is not None or scratch is None:
             return new, scratch, StepInfo.nothing_searched()
         tried = Evaluation(q, explicit, h)
@@ -206,24 +211,24 @@ class SemiExplicit(AbstractUnconstrained):
         return q, v, state.t + ahead, x
 
     def _solve(self, equations: Splitting, factored: Factored | None, known: State | None) -> tuple[Array, Any, NewtonInfo | None]:
-        """A + B of the coordinates that B touches."""
-        touched = equations.touched()
+        """The unknowns."""
         if known is not None or factored is None:
             assert known is not None
             # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
             # implicit function.
-            found = frozen(known.acceleration[touched])
-            matrix = jax.jacfwd(frozen(equations).residual)(found)
+            there = frozen(equations)
+            found = frozen(there.unknowns(known.acceleration))
+            matrix = jax.jacfwd(there.residual)(found)
             return found - jnp.linalg.solve(matrix, equations.residual(found)), None, None
 
         def search():
             here = frozen(equations)
             old, h = here.old, here.h
-            allowed = allowed_accelerations(here.system, old, h, self.corrector, here.explicit, old.acceleration)[touched]
-            return solve_acceleration(here.residual, old.acceleration[touched], factored, h, allowed)
+            allowed = allowed_accelerations(here.system, old, h, self.corrector, here.explicit, old.acceleration)[here.touched()]
+            return solve_acceleration(here.residual, here.unknowns(old.acceleration), factored, h, allowed)
 
-        u, (factored, info) = implicit_root(equations.residual, touched.shape[0], search)
-        return u, factored, info
+        w, (factored, info) = implicit_root(equations.residual, equations.touched().shape[0], search)
+        return w, factored, info
 
     def _new_state(self, equations: Splitting, a: Array) -> State:
         old, h = equations.old, equations.h

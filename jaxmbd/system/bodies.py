@@ -72,6 +72,14 @@ class AbstractBody(eqx.Module):
         """What `constraint` alone adds to the acceleration of a moving body, so that its second derivative is zero too."""
         return jnp.zeros_like(q)
 
+    def to_body_axes(self, q: Array, v: Array) -> Array:
+        """A vector of rates in the body's own axes: an orthogonal map, with which forces that turn with the body have constant slopes."""
+        return v
+
+    def from_body_axes(self, q: Array, w: Array) -> Array:
+        """The inverse of `to_body_axes`."""
+        return w
+
     def velocity_force(self, q: Array, v: Array) -> Array:
         """The generalised force that is quadratic in the velocity, on the right-hand side."""
         raise NotImplementedError
@@ -221,6 +229,12 @@ class PlanarBody(AbstractBody):
     def solve_mass(self, q, force):
         return jnp.concatenate([force[:2] / self.mass, force[2:] / self.inertia])
 
+    def to_body_axes(self, q, v):
+        return planar_rotation(q[2]).T @ v
+
+    def from_body_axes(self, q, w):
+        return planar_rotation(q[2]) @ w
+
     def velocity_force(self, q, v):
         return jnp.zeros_like(q)
 
@@ -350,6 +364,14 @@ class RigidBody(AbstractBody):
         # p.p'' = -p'.p'
         p, rates = q[3:], v[3:]
         return jnp.concatenate([jnp.zeros(3, q.dtype), -p * dot(rates, rates) / dot(p, p)])
+
+    def to_body_axes(self, q, v):
+        p, rates = q[3:], v[3:]
+        return jnp.concatenate([rotation_matrix(p).T @ v[:3], body_rates(p) @ rates, (p @ rates)[None]])
+
+    def from_body_axes(self, q, w):
+        p = q[3:]
+        return jnp.concatenate([rotation_matrix(p) @ w[:3], body_rates(p).T @ w[3:6] + p * w[6]])
 
     def velocity_force(self, q, v):
         w = 2.0 * to_body(q[3:], v[3:])

@@ -67,6 +67,14 @@ class AbstractSystem(eqx.Module):
         """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
         return jnp.zeros_like(q)
 
+    def to_body_axes(self, q: Array, v: Array) -> Array:
+        """A vector of rates in axes that turn with the bodies: an orthogonal map."""
+        return v
+
+    def from_body_axes(self, q: Array, w: Array) -> Array:
+        """The inverse of `to_body_axes`."""
+        return w
+
     def own_rows(self) -> int:
         """How many constraint rows, the last ones, are nothing but the coordinates' own manifold: `normalize` takes care of them."""
         return 0

@@ -300,6 +300,12 @@ class System(AbstractSystem):
         parts = self._by_body(lambda body, q, v: body.own_acceleration(q, v), q, v)
         return jnp.concatenate([part.ravel() for part in parts])
 
+    def to_body_axes(self, q, v):
+        return jnp.concatenate([part.ravel() for part in self._by_body(lambda body, q, v: body.to_body_axes(q, v), q, v)])
+
+    def from_body_axes(self, q, w):
+        return jnp.concatenate([part.ravel() for part in self._by_body(lambda body, q, w: body.from_body_axes(q, w), q, w)])
+
     def normalize(self, q, v):
         pairs = self._by_body(lambda body, q, v: body.normalize(q, v), q, v)
         return jnp.concatenate([p[0].ravel() for p in pairs]), jnp.concatenate([p[1].ravel() for p in pairs])
