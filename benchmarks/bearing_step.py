@@ -2,8 +2,8 @@
 
     python benchmarks/bearing_step.py
 
-SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalty joints, and Verlet with prescribed rings. Compiling is timed apart. The least of
-several runs counts: whatever else the machine does only adds.
+SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalties, and Verlet with prescribed rings. Compiling is timed apart. The least
+of several runs counts: whatever else the machine does only adds.
 """
 
 import re
@@ -106,7 +106,10 @@ def measure(rings: str, integrator) -> None:
     print(f"  in a scan        {1e6 * step:8.1f} us a step      (compiled in {compiling:.1f} s; {kernels(program)})")
     print(f"  evaluation of A  {1e6 * a:8.1f} us = {100 * a / step:.0f} %      ({kernels(program_a)})")
     print(f"  a single call    {1e6 * call:8.1f} us             (compiled in {compiling_single:.1f} s)")
-    print(f"  {LANES} in a vmap     {1e6 * batch:8.1f} us a step, {batch / step:.1f} times one lane (compiled in {compiling_batch:.1f} s)", flush=True)
+    print(
+        f"  {LANES} in a vmap     {1e6 * batch:8.1f} us a step, {batch / step:.1f} times one lane (compiled in {compiling_batch:.1f} s)",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

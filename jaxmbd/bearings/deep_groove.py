@@ -278,16 +278,16 @@ def _check(bearing: DeepGroove) -> None:
     d, D = float(bearing.ball_diameter), float(bearing.pitch_diameter)
     if bearing.clearance < 0 and not bearing.allow_interference:
         raise ValueError(
-            f"clearance of the bearing is negative: {1e6 * float(bearing.clearance):.6g} um. Give the diametral clearance of the mounted bearing; "
-            "if an interference is meant, say allow_interference=True."
+            f"clearance of the bearing is negative: {1e6 * float(bearing.clearance):.6g} um. Give the diametral clearance of the mounted "
+            "bearing; if an interference is meant, say allow_interference=True."
         )
     need, chord = d + 2 * float(bearing.pocket_clearance), D * np.sin(np.pi / count)
     if need >= chord:
         most = int(np.floor(np.pi / np.arcsin(min(need / D, 1.0)) * (1 - 1e-12)))
         raise ValueError(
             f"balls of the bearing do not fit on the pitch circle: {count} balls of {1e3 * d:.6g} mm, each in its pocket, need centres "
-            f"{1e3 * need:.6g} mm apart, a pitch_diameter of {1e3 * D:.6g} mm leaves {1e3 * chord:.6g} mm. Take at most {most} balls, smaller ones, or "
-            f"a pitch_diameter above {1e3 * need / np.sin(np.pi / count):.6g} mm."
+            f"{1e3 * need:.6g} mm apart, a pitch_diameter of {1e3 * D:.6g} mm leaves {1e3 * chord:.6g} mm. Take at most {most} balls, "
+            f"smaller ones, or a pitch_diameter above {1e3 * need / np.sin(np.pi / count):.6g} mm."
         )
     bottom = {"inner": D - d, "outer": D + d}
     if bearing.bore >= bottom["inner"]:

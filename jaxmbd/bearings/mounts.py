@@ -27,10 +27,10 @@ class _Axes(eqx.Module):
 class Mount(AbstractForce):
     """Holds a ring against the ground by stiff springs and dampers, and turns it at a constant speed. Of family B.
 
-    The penalty form of a revolute joint with a drive (or of one that leaves translations free): the ring's centre is kept at its place along
-    the directions that are `held`, its axis from tilting, its angle at speed times time. One element instead of two joints whose rows are differentiated:
-    all rings of a bearing are evaluated at once, which matters, because an implicit method evaluates them several times a step. The restoring torque is
-    stiffness times the sine of the deflection.
+    The penalty form of a revolute joint with a drive (or of one that leaves translations free): the ring's centre is kept at its place along the
+    directions that are `held`, its axis from tilting, its angle at speed times time. The restoring torque is stiffness times the sine of the
+    deflection. One element instead of two joints whose rows are differentiated, and both rings of a bearing in one stack: an implicit method
+    evaluates them several times a step.
     """
 
     name: str = eqx.field(static=True)

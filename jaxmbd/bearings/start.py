@@ -193,14 +193,8 @@ def _spread(count: int, radius: float, height: float, ring: float, orbit: float,
     turn = np.stack([[np.cos(angles), -np.sin(angles), 0 * angles], [np.sin(angles), np.cos(angles), 0 * angles]], axis=0)
     turn = np.concatenate([turn, np.stack([0 * angles, 0 * angles, 1 + 0 * angles])[None]])  # (3, 3, balls)
     place = lambda u: np.einsum("ijn,j->ni", turn, np.asarray(u))  # noqa: E731
-    return Start(
-        place([radius, 0.0, height]),
-        place([0.0, orbit * radius, 0.0]),
-        place(spin),
-        np.array([0.0, 0.0, ring]),
-        np.asarray(orbit),
-        np.asarray(imbalance),
-    )
+    motion = place([radius, 0.0, height]), place([0.0, orbit * radius, 0.0]), place(spin)
+    return Start(*(jnp.asarray(part) for part in (*motion, ring * _UP, orbit, imbalance)))
 
 
 # --- any load: balance without friction -----------------------------------------------------------------------------------------------------
@@ -237,7 +231,7 @@ def _without_friction(bearing: "DeepGroove") -> Start:
     speeds = bearing.epicyclic(angle)
     places = np.concatenate([middle * around, np.zeros((count, 1))], axis=1)
     system = assembly.races_only(bearing, places, np.zeros(3), None).build()
-    function = lambda u: _balance(system, around, jnp.asarray(middle), speeds.orbit, bearing.free, u)  # noqa: E731
+    function = lambda u: _balance(system, jnp.asarray(around), jnp.asarray(middle), speeds.orbit, bearing.free, u)  # noqa: E731
     unknown, left = _levenberg(function, jnp.asarray(_guess(bearing, angles)))
     largest = max(abs(float(bearing.axial_load)), abs(float(bearing.radial_load)), 1.0)
     if not left < 1e-3 * largest:
@@ -256,13 +250,16 @@ def _without_friction(bearing: "DeepGroove") -> Start:
     line = np.arctan2(height, outward)
     orbit, spin = float(speeds.orbit), float(speeds.spin)
     axis = np.concatenate([-np.sin(line)[:, None] * around, np.cos(line)[:, None]], axis=1)
-    return Start(position, orbit * radius[:, None] * tangent, spin * axis + orbit * _UP, ring, np.asarray(orbit), np.asarray(left / largest))
+    motion = position, orbit * radius[:, None] * tangent, spin * axis + orbit * _UP
+    return Start(*(jnp.asarray(part) for part in (*motion, ring, orbit, left / largest)))
 
 
 def _guess(bearing: "DeepGroove", angles: np.ndarray) -> np.ndarray:
     """Displacements [um] at which the most loaded balls touch both rings."""
     yields = sum((float(abs(bearing.radial_load)) * 5 / bearing.balls / bearing.hertz(r).stiffness) ** (2 / 3) for r in assembly.RINGS)
-    across = np.sign(float(bearing.radial_load)) * (0.5 * max(float(bearing.clearance), 0.0) + float(yields)) if "x" in bearing.free else 0.0
+    across = (
+        np.sign(float(bearing.radial_load)) * (0.5 * max(float(bearing.clearance), 0.0) + float(yields)) if "x" in bearing.free else 0.0
+    )
     along = 0.0
     if "z" in bearing.free and bearing.axial_load != 0:
         angle, _ = _loaded_angle(bearing)

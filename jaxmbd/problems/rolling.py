@@ -22,8 +22,8 @@ def ball_bearing(
     rings are rigid bodies on penalty joints of 10^7 rad/s, for SemiExplicit(beta=0.8) at steps of 1e-6 to 5e-6 s (10^-5 is the limit of
     stability); with rings="prescribed" they have no joints at all, for Verlet and other explicit methods.
 
-    `mbd.bearings.DeepGroove` has all parameters, and reports in an engineer's terms. Names: inner, outer, ball[0], ..., cage; ball_inner[0], ...,
-    ball_outer[0], ..., ball_pocket[0], ..., guidance; load; hold, guide.
+    `mbd.bearings.DeepGroove` has all parameters, and reports in an engineer's terms. Names: inner, outer, ball[0], ..., cage; ball_inner[0],
+    ..., ball_outer[0], ..., ball_pocket[0], ..., guidance; load; hold, guide.
     """
     return DeepGroove(
         balls=balls,

@@ -100,7 +100,7 @@ class SphereGroove(AbstractContact):
         self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
         if side not in ("inside", "outside"):
             raise ValueError(f"{self.label}: side must be 'outside' (of an inner ring) or 'inside' (of an outer ring), got {side!r}.")
-        self.towards = np.asarray(1.0 if side == "inside" else -1.0)
+        self.towards = jnp.asarray(1.0 if side == "inside" else -1.0)
         _check_fit(self.label, "groove_radius", self.groove_radius, self.radius)
         _check_fit(self.label, "pitch_radius", self.pitch_radius, self.groove_radius, "groove_radius")
 

@@ -312,3 +312,59 @@ def test_bad_input_names_the_parameter_and_the_fix(wrong, message):
 def test_a_start_cannot_be_traced(bearing):
     with pytest.raises(ValueError, match="pass it on"):
         eqx.filter_eval_shape(lambda c: bearing.replace(clearance=c).system(), jnp.asarray(1e-5))
+
+
+# --- what takes long to compile or to run -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_penalty_rings_and_prescribed_ones_tell_the_same(bearing, start, run):
+    """SemiExplicit on penalties of 10^7 rad/s against Verlet: loads within what its first order in damping leaves, 0.2 %."""
+    penalty = bearing.replace(rings="penalty")
+    other = mbd.simulate(penalty.system(start), 0.2e-3, integrator=mbd.SemiExplicit(0.5, 0.8), step=STEP)
+    assert other.stats["a_evaluations"] == other.stats["steps"]
+    row = int(round(0.2e-3 / STEP))
+    for name in ("ball_inner[0]", "ball_outer[4]"):
+        np.testing.assert_allclose(other.contact(name).normal_force[-1], run.contact(name).normal_force[row], rtol=2e-3)
+    np.testing.assert_allclose(other.angular_velocity("inner")[-1], [0, 0, bearing.inner_speed], atol=1e-3)
+    # F / (m w^2) is what the outer ring gives way.
+    np.testing.assert_allclose(other.position("outer")[-1, 2], LOAD / (penalty.system(start).get("hold.stiffness")), rtol=5e-2)
+
+
+@pytest.mark.slow
+def test_the_mean_cage_speed_is_epicyclic(bearing, start):
+    """Over 11 ms; the cage, started 1 % slow, goes from pocket hit to pocket hit."""
+    run = mbd.simulate(bearing.system(start), 0.011, integrator=mbd.Verlet(), step=STEP, saveat=np.linspace(0, 0.011, 1101))
+    report = bearing.report(run)
+    np.testing.assert_allclose(np.mean(report.cage_speed), np.mean(report.epicyclic_orbit), rtol=1e-2)
+    np.testing.assert_allclose(np.mean(report.orbit), np.mean(report.epicyclic_orbit), rtol=2e-3)
+    assert abs(float(report.cage_speed[-1] / report.orbit[-1, 0]) - 1) < 5e-3
+
+
+@pytest.mark.slow
+def test_gradients_are_those_of_differences_over_the_same_steps(bearing, start):
+    """0.12 ms with a pocket hit; benchmarks/bearing.py has the long version and SemiExplicit."""
+    steps = jnp.full(60, STEP)
+    off = bearing.replace(cage_offset=(90e-6, 0.0, 0.0))
+
+    def outcome(factors):
+        stiffness, damping, friction, clearance = factors
+        varied = off.replace(
+            stiffness_inner=stiffness * bearing.hertz("inner").stiffness,
+            damping=damping * 0.2,
+            cage_damping=damping * 1.0,
+            friction=mbd.Coulomb(0.05 * friction, regularisation=0.1),
+            clearance=clearance * bearing.clearance,
+        )
+        solution = mbd.simulate(varied.system(start), 60 * STEP, integrator=mbd.Verlet(), step=steps, throw=False)
+        found = bearing.report(solution)
+        values = jnp.stack([found.cage_speed[-1], jnp.max(found.pocket_force)])
+        return values, values
+
+    program, ones = jax.jit(jax.jacrev(outcome, has_aux=True)), np.ones(4)
+    derivative, values = program(ones)
+    assert values[1] > 1.0
+    for i, increment in enumerate((1e-4, 1e-2, 1e-3, 1e-4)):
+        apart = increment * np.eye(4)[i]
+        difference = (program(ones + apart)[1] - program(ones - apart)[1]) / (2 * increment)
+        np.testing.assert_allclose(derivative[:, i], difference, rtol=1e-4)
