@@ -2,8 +2,8 @@
 
     python benchmarks/bearing_step.py
 
-SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalties, and Verlet with prescribed rings. Compiling is timed apart. The least
-of several runs counts: whatever else the machine does only adds.
+SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalties, and Verlet with prescribed rings. Compiling is timed apart. The
+least of several runs counts: whatever else the machine does only adds.
 """
 
 import re

@@ -323,7 +323,7 @@ def test_penalty_rings_and_prescribed_ones_tell_the_same(bearing, start, run):
     penalty = bearing.replace(rings="penalty")
     other = mbd.simulate(penalty.system(start), 0.2e-3, integrator=mbd.SemiExplicit(0.5, 0.8), step=STEP)
     assert other.stats["a_evaluations"] == other.stats["steps"]
-    row = int(round(0.2e-3 / STEP))
+    row = round(0.2e-3 / STEP)
     for name in ("ball_inner[0]", "ball_outer[4]"):
         np.testing.assert_allclose(other.contact(name).normal_force[-1], run.contact(name).normal_force[row], rtol=2e-3)
     np.testing.assert_allclose(other.angular_velocity("inner")[-1], [0, 0, bearing.inner_speed], atol=1e-3)
