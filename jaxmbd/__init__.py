@@ -1,6 +1,7 @@
 """jaxmbd: differentiable multibody dynamics in JAX. SI units throughout."""
 
 from . import _precision as _precision  # first: float64 must be on before any array is made
+from . import bearings as bearings
 from . import control as control
 from . import problems as problems
 from . import view as view
@@ -78,8 +79,13 @@ from .system.linearize import Modes as Modes
 from .system.linearize import eigenvalues as eigenvalues
 from .system.linearize import linearize as linearize
 from .system.model import Model as Model
+from .system.rotors import Rotor as Rotor
 from .system.planar_contacts import DiscDisc as DiscDisc
 from .system.planar_contacts import DiscLine as DiscLine
+from .system.raceways import CylinderCylinder as CylinderCylinder
+from .system.raceways import CylindricalPocket as CylindricalPocket
+from .system.raceways import SphereGroove as SphereGroove
+from .system.raceways import SphericalPocket as SphericalPocket
 from .system.spatial_contacts import SpherePlane as SpherePlane
 from .system.spatial_contacts import SphereSphere as SphereSphere
 from .system.state import State as State

@@ -46,6 +46,8 @@ INTEGRATORS: dict[str, Callable[[float], AbstractIntegrator]] = {
     "theta": lambda tolerance: Theta(0.5, tolerance=tolerance),
 }
 
+_TOLERANCE = 1e-5
+
 
 class UsageError(Exception):
     """Something in the command line cannot be: one line for the user, exit code 2."""
@@ -90,10 +92,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.set_defaults(command=_run)
     run.add_argument("name", metavar="NAME", help="a problem of `jaxmbd list`")
-    run.add_argument("--integrator", choices=INTEGRATORS, default="hht", help="default: %(default)s")
-    run.add_argument("--tolerance", type=float, default=1e-5, help="accepted local error; default: %(default)s")
+    run.add_argument("--integrator", choices=INTEGRATORS, help="default: what the problem suggests, mostly hht")
+    run.add_argument("--tolerance", type=float, help=f"accepted local error of adaptive steps; default: {_TOLERANCE:g}")
     run.add_argument("--t1", type=float, help="end time [s]; default: what the problem suggests")
-    run.add_argument("--step", type=float, metavar="H", help="steps of this size [s]; default: adaptive")
+    run.add_argument("--step", type=float, metavar="H", help="steps of this size [s]; default: adaptive, unless the problem suggests a size")
     run.add_argument(
         "--option",
         nargs="+",
@@ -186,6 +188,7 @@ def _run(options: argparse.Namespace) -> int:
     problem = PROBLEMS[options.name]
     directory = options.out or Path("jaxmbd-results") / options.name
     t1 = problem.t1 if options.t1 is None else options.t1
+    _fill_in(options, problem)
     on_terminal = sys.stderr.isatty()
     begin = time.perf_counter()
     try:
@@ -216,6 +219,14 @@ def _run(options: argparse.Namespace) -> int:
     files = _write(directory, solution, message)
     print("wrote " + " and ".join(str(path) for path in files))
     return 0 if succeeded else 1
+
+
+def _fill_in(options: argparse.Namespace, problem: Problem) -> None:
+    """What the problem suggests where the user says nothing. A tolerance, or another method, asks for adaptive steps."""
+    if options.step is None and options.tolerance is None and options.integrator in (None, problem.integrator):
+        options.step = problem.step
+    options.integrator = options.integrator or problem.integrator
+    options.tolerance = _TOLERANCE if options.tolerance is None else options.tolerance
 
 
 def _build(options: argparse.Namespace, problem: Problem) -> AbstractSystem:

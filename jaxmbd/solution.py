@@ -133,11 +133,12 @@ class Solution(eqx.Module):
         return frame.velocity[:, : self._dimension()]
 
     def orientation(self, body: str) -> Float[Array, "rows ..."]:
-        """Euler parameters, scalar first; the angle [rad] of a planar body"""
+        """Euler parameters, scalar first; the angle [rad] of a planar body or of a rotor"""
         group, _, where = self._body(body)
         if not group.body.has_orientation:
             raise ValueError(f"body {body!r} is a point mass: it has no orientation.")
-        return self.q[:, where.start + 2] if self._dimension() == 2 else self.q[:, where.start + 3 : where.stop]
+        turns = self.q[:, where.start + self._dimension() : where.stop]
+        return turns[:, 0] if turns.shape[1] == 1 else turns
 
     def angular_velocity(self, body: str) -> Float[Array, "rows ..."]:
         """rad/s, in the ground's axes; about z for a planar body"""

@@ -9,5 +9,6 @@ from .pendulums import double_pendulum as double_pendulum
 from .pendulums import pendulum as pendulum
 from .registry import PROBLEMS as PROBLEMS
 from .registry import Problem as Problem
+from .rolling import ball_bearing as ball_bearing
 from .tops import spinning_top as spinning_top
 from .vehicles import hmmwv as hmmwv

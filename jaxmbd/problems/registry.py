@@ -9,6 +9,7 @@ from ..system.model import Model
 from .impacts import stiff_impact
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
+from .rolling import ball_bearing
 from .tops import spinning_top
 from .vehicles import hmmwv
 
@@ -26,6 +27,10 @@ class Problem(NamedTuple):
     """False: dampers or motors change the energy"""
     max_step: float | None = None
     """s, a bound for adaptive steps where a longer one would miss what happens"""
+    integrator: str = "hht"
+    """the method of the command line that suits it"""
+    step: float | None = None
+    """s, a fixed step that suits it; None: adaptive ones do"""
 
     def options(self) -> dict[str, Any]:
         """The names and default values of the arguments of `function`."""
@@ -58,6 +63,15 @@ PROBLEMS: dict[str, Problem] = {
         "a driven cam swings an impactor against a sprung body: stiff contact with LuGre friction (Bottasso et al. 2007)",
         t1=1.2,
         conserves_energy=False,
+    ),
+    "ball-bearing": Problem(
+        ball_bearing,
+        "a deep-groove ball bearing at 10^4 rpm under axial load: stiff contacts, penalty joints (Modin et al. 2007)",
+        t1=0.011,
+        conserves_energy=False,
+        max_step=5e-6,
+        integrator="semi-explicit",
+        step=2e-6,
     ),
 }
 """By the name that the command line uses; the functions have the same names with underscores."""

@@ -67,9 +67,12 @@ class Model:
             tuple(jax.tree.map(jnp.asarray, g) for g in gravity),
             planar,
         )
+        if all(group.element.penalty is not None for group in system.joint_groups):
+            self._built = None if is_traced(system) else system
+            return system  # no row but the bodies' own: nothing can be redundant or contradict
         if is_traced(system):
             # Nothing concrete to analyse: keep watching for redundant rows at run time.
-            return system.watching() if system.joint_groups else system
+            return system.watching()
         analysis = analyse(system)
         _report(system, analysis, self)
         self._built = system.watching(analysis.redundant_joints, analysis.redundant_rows) if analysis.redundant_rows else system

@@ -1,0 +1,354 @@
+"""Pairs of a rolling bearing: balls in grooves and in the pockets of a cage, and cages guided by rings. Spatial models.
+
+All are hollows: the first body moves inside a surface of the second and is pushed back from it. With o the point of the surface's centre line
+nearest to the first body's centre c, and e = c - o, the depth is |e| less the play, and the push is along -e.
+"""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .contact import AbstractContact, Touch, direction, dot, over, spatial_touch
+from .contact_laws import AbstractContactLaw
+from .frames import Frame
+from .friction import AbstractFriction
+from .parameters import Parameter, is_traced, positive
+from .rotations import unit
+from .spatial_contacts import CENTRE, DIRECTION, local_centre
+
+
+class _InHollow(eqx.Module):
+    centre: Float[Array, "3"]
+    """in a"""
+    point: Float[Array, "3"]
+    """in b"""
+    axis: Float[Array, "3"]
+    """unit vector in b"""
+
+
+def _check_fit(label: str, hollow: str, outer: Any, inner: Any, inner_name: str = "radius") -> None:
+    if not is_traced(outer, inner) and outer <= inner:
+        raise ValueError(
+            f"{label}: {hollow} = {float(outer):.6g} m leaves a clearance of {float(outer) - float(inner):.3g} m around "
+            f"{inner_name} = {float(inner):.6g} m; it must be larger."
+        )
+
+
+class SphereGroove(AbstractContact):
+    """A ball (body a) in the groove of a ring (body b): the hollow of a torus about the ring's axis.
+
+    The groove's section is a circle of `groove_radius`, its centre on a circle of `pitch_radius` about the axis. `side` says which half of the
+    torus is there: "outside" is a groove on the outside of an inner ring, that holds a ball towards the axis; "inside" is one on the inside of
+    an outer ring. The contact angle follows: in the plane through axis and ball the ball is pushed along the line from its centre to the
+    section's centre. A ball that touches both rings at contact angle zero has its centre at the radius
+    pitch_radius - (groove_radius - radius) at the outside, pitch_radius + (groove_radius - radius) at the inside.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    radius: Float[Array, ""]
+    """m, of the ball"""
+    groove_radius: Float[Array, ""]
+    """m, of the groove's section; larger than that of the ball"""
+    pitch_radius: Float[Array, ""]
+    """m, from the axis to the centres of the sections"""
+    axis: Float[Array, "3"]
+    """direction, of the ring"""
+    law: AbstractContactLaw
+    friction: AbstractFriction | None
+    centre: Float[Array, "3"] | None
+    """m, of the ball; None: its centre of mass"""
+    point: Float[Array, "3"] | None
+    """m, on the ring's axis in the middle plane of the groove; None: the ring's centre of mass"""
+    side: str = eqx.field(static=True)
+    stiff: bool = eqx.field(static=True)
+    allow_overlap: bool = eqx.field(static=True)
+    dimension: ClassVar[int] = 3
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "radius": positive("m"),
+        "groove_radius": positive("m"),
+        "pitch_radius": positive("m"),
+        "axis": DIRECTION,
+        "centre": CENTRE,
+        "point": CENTRE,
+    }
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        radius: Any,
+        groove_radius: Any,
+        pitch_radius: Any,
+        axis: Any,
+        law: AbstractContactLaw,
+        friction: AbstractFriction | None = None,
+        *,
+        side: str,
+        centre: Any = None,
+        point: Any = None,
+        stiff: bool = False,
+        allow_overlap: bool = False,
+    ):
+        shapes = {"radius": radius, "groove_radius": groove_radius, "pitch_radius": pitch_radius}
+        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
+        if side not in ("inside", "outside"):
+            raise ValueError(f"{self.label}: side must be 'outside' (of an inner ring) or 'inside' (of an outer ring), got {side!r}.")
+        self.side = side
+        _check_fit(self.label, "groove_radius", self.groove_radius, self.radius)
+        _check_fit(self.label, "pitch_radius", self.pitch_radius, self.groove_radius, "groove_radius")
+
+    def size(self):
+        return self.radius
+
+    def local(self, frames):
+        a, b = frames
+        return _InHollow(local_centre(a, self.centre), local_centre(b, self.point), b.local_direction(unit(self.axis)))
+
+    def touch(self, local, frames):
+        a, b = frames
+        centre, axis = a.point(local.centre), b.direction(local.axis)
+        offset = centre - b.point(local.point)
+        height = dot(axis, offset)
+        radial, distance = direction(offset - height * axis)
+        rise = distance - self.pitch_radius
+        out, eccentricity = direction(rise * radial + height * axis)
+        inward = rise < 0 if self.side == "outside" else rise > 0
+        depth = jnp.where(inward, eccentricity, 0.0) - (self.groove_radius - self.radius)
+        arm = self.radius - 0.5 * depth
+        # As the ring sees it the spot goes round the axis with the ball, and along the groove's section faster than the ball.
+        seen = a.velocity_at(centre) - b.velocity_at(centre)
+        meridional = dot(seen, radial) * radial + dot(seen, axis) * axis
+        round_ = over((distance + arm * dot(out, radial)) * (seen - meridional), distance)
+        travel = round_ + over(self.groove_radius * (meridional - dot(out, meridional) * out), eccentricity)
+        return spatial_touch(self.friction, frames, centre + arm * out, -out, depth, travel)
+
+
+class CylindricalPocket(AbstractContact):
+    """A ball (body a) in a cylindrical pocket of a cage (body b), whose axis points through the cage, as a rule radially.
+
+    The pocket has no ends: it holds the ball across its axis and lets it move along.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    radius: Float[Array, ""]
+    """m, of the ball"""
+    pocket_radius: Float[Array, ""]
+    """m, larger than that of the ball"""
+    point: Float[Array, "3"]
+    """m, on the pocket's axis; moves with b"""
+    axis: Float[Array, "3"]
+    """direction, of the pocket"""
+    law: AbstractContactLaw
+    friction: AbstractFriction | None
+    centre: Float[Array, "3"] | None
+    """m, of the ball; None: its centre of mass"""
+    stiff: bool = eqx.field(static=True)
+    allow_overlap: bool = eqx.field(static=True)
+    dimension: ClassVar[int] = 3
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "radius": positive("m"),
+        "pocket_radius": positive("m"),
+        "point": CENTRE._replace(optional=False),
+        "axis": DIRECTION,
+        "centre": CENTRE,
+    }
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        radius: Any,
+        pocket_radius: Any,
+        point: Any,
+        axis: Any,
+        law: AbstractContactLaw,
+        friction: AbstractFriction | None = None,
+        *,
+        centre: Any = None,
+        stiff: bool = False,
+        allow_overlap: bool = False,
+    ):
+        shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "axis": axis, "centre": centre}
+        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes)
+        _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
+
+    def size(self):
+        return self.radius
+
+    def local(self, frames):
+        a, b = frames
+        return _InHollow(local_centre(a, self.centre), b.local_point(self.point), b.local_direction(unit(self.axis)))
+
+    def touch(self, local, frames):
+        centre = frames[0].point(local.centre)
+        return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
+
+
+class SphericalPocket(AbstractContact):
+    """A ball (body a) in a spherical pocket of a cage (body b), larger than the ball by the clearance all round."""
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    radius: Float[Array, ""]
+    """m, of the ball"""
+    pocket_radius: Float[Array, ""]
+    """m, larger than that of the ball"""
+    point: Float[Array, "3"]
+    """m, centre of the pocket; moves with b"""
+    law: AbstractContactLaw
+    friction: AbstractFriction | None
+    centre: Float[Array, "3"] | None
+    """m, of the ball; None: its centre of mass"""
+    stiff: bool = eqx.field(static=True)
+    allow_overlap: bool = eqx.field(static=True)
+    dimension: ClassVar[int] = 3
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "radius": positive("m"),
+        "pocket_radius": positive("m"),
+        "point": CENTRE._replace(optional=False),
+        "centre": CENTRE,
+    }
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        radius: Any,
+        pocket_radius: Any,
+        point: Any,
+        law: AbstractContactLaw,
+        friction: AbstractFriction | None = None,
+        *,
+        centre: Any = None,
+        stiff: bool = False,
+        allow_overlap: bool = False,
+    ):
+        shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "centre": centre}
+        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes)
+        _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
+
+    def size(self):
+        return self.radius
+
+    def local(self, frames):
+        a, b = frames
+        return _InHollow(local_centre(a, self.centre), b.local_point(self.point), jnp.zeros(3))
+
+    def touch(self, local, frames):
+        # A pocket without an axis: nothing is free to slide along it.
+        centre = frames[0].point(local.centre)
+        return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
+
+
+class _Lands(eqx.Module):
+    edges: Float[Array, "2 3"]
+    """in a"""
+    point: Float[Array, "3"]
+    """in b"""
+    axis: Float[Array, "3"]
+    """unit vector in b"""
+
+
+class CylinderCylinder(AbstractContact):
+    """A cylinder of body a inside a bore of body b, nearly coaxial: a cage guided by a ring, or a ring by its cage.
+
+    A cage in the outer ring's bore is (cage, outer ring), a cage that rides on the inner ring (inner ring, cage). The land is `width` wide and
+    touches at its two edges, each with the law's force: together they resist tilting. The edges move with a. Loads have two entries, one
+    for each edge.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    radius: Float[Array, ""]
+    """m, of the cylinder"""
+    bore_radius: Float[Array, ""]
+    """m, larger than that of the cylinder"""
+    width: Float[Array, ""]
+    """m, of the land"""
+    axis: Float[Array, "3"]
+    """direction, of the bore, and of the cylinder at the start"""
+    law: AbstractContactLaw
+    friction: AbstractFriction | None
+    centre: Float[Array, "3"] | None
+    """m, middle of the land on the cylinder's axis; None: the centre of mass of a"""
+    point: Float[Array, "3"] | None
+    """m, on the bore's axis; None: the centre of mass of b"""
+    stiff: bool = eqx.field(static=True)
+    allow_overlap: bool = eqx.field(static=True)
+    dimension: ClassVar[int] = 3
+    spots: ClassVar[int] = 2
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "radius": positive("m"),
+        "bore_radius": positive("m"),
+        "width": positive("m"),
+        "axis": DIRECTION,
+        "centre": CENTRE,
+        "point": CENTRE,
+    }
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        radius: Any,
+        bore_radius: Any,
+        width: Any,
+        axis: Any,
+        law: AbstractContactLaw,
+        friction: AbstractFriction | None = None,
+        *,
+        centre: Any = None,
+        point: Any = None,
+        stiff: bool = False,
+        allow_overlap: bool = False,
+    ):
+        shapes = {"radius": radius, "bore_radius": bore_radius, "width": width}
+        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
+        _check_fit(self.label, "bore_radius", self.bore_radius, self.radius)
+
+    def size(self):
+        return self.radius
+
+    def local(self, frames):
+        a, b = frames
+        axis = unit(self.axis)
+        half = 0.5 * self.width * a.local_direction(axis)
+        edges = local_centre(a, self.centre) + np.array([[-1.0], [1.0]]) * half
+        return _Lands(edges, local_centre(b, self.point), b.local_direction(axis))
+
+    def touch(self, local, frames):
+        def edge(at):
+            return _in_cylinder(self.friction, frames, frames[0].point(at), local.point, local.axis, self.radius, self.bore_radius)
+
+        return jax.vmap(edge)(local.edges)
+
+
+def _in_cylinder(
+    friction: AbstractFriction | None,
+    frames: tuple[Frame, ...],
+    centre: Array,
+    local_point: Array,
+    local_axis: Array,
+    radius: Array,
+    bore_radius: Array,
+) -> Touch:
+    """A circle or sphere about `centre` in the bore of b about a point and an axis of b; without an axis (zero), in a hollow sphere."""
+    a, b = frames
+    axis = b.direction(local_axis)
+    offset = centre - b.point(local_point)
+    out, eccentricity = direction(offset - dot(axis, offset) * axis)
+    depth = eccentricity - (bore_radius - radius)
+    seen = a.velocity_at(centre) - b.velocity_at(centre)
+    along = dot(axis, seen) * axis
+    travel = along + over(bore_radius * (seen - along - dot(out, seen) * out), eccentricity)
+    return spatial_touch(friction, frames, centre + (radius - 0.5 * depth) * out, -out, depth, travel)
