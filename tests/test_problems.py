@@ -31,7 +31,7 @@ def test_the_registry_names_functions_of_the_module():
         assert problem.function is getattr(mbd.problems, name.replace("-", "_"))
         assert problem.t1 > 0
         assert "\n" not in problem.description
-        assert isinstance(problem.function(), mbd.Model)
+        assert isinstance(problem.function(), mbd.Model | mbd.AbstractSystem)
 
 
 def test_spring_of_the_pendulum_brings_it_to_rest():

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..system.equations import AbstractSystem
+from ..system.equations import AbstractSystem, largest_contact_power
 from ..system.partition import Partition, Tangent, tangent
 from ..system.reduction import Point
 from ..system.state import State
@@ -85,6 +85,7 @@ class DormandPrince(AbstractStateSpace):
     independent: tuple[str | int, ...] | None = eqx.field(static=True)
     order: ClassVar[int] = 4
     name: ClassVar[str] = "dormand-prince"
+    reports_power: ClassVar[bool] = True
 
     def __init__(self, rtol: Any = 1e-6, atol: Any = 1e-6, independent: Sequence[str | int] | None = None):
         read_method(self, rtol, atol, independent)
@@ -109,14 +110,15 @@ class DormandPrince(AbstractStateSpace):
             t = state.t + h * jnp.sum(weights)
             moved = start + h * weights @ rates[:-1]
             point = evaluate_after(system, state, last, t, moved[:d], moved[d : 2 * d], moved[2 * d :], _predict(state, t))
-            return (point, rates.at[i].set(rate(point))), None
+            power = largest_contact_power(system, point.q, point.v, t, point.x)
+            return (point, rates.at[i].set(rate(point))), power
 
         first = Point.of_state(state, here)
         rates = jnp.zeros((7, start.shape[0])).at[0].set(rate(first))
-        (end, rates), _ = jax.lax.scan(stage, (first, rates), (jnp.arange(1, 7), jnp.asarray(_STAGES[1:])))
+        (end, rates), powers = jax.lax.scan(stage, (first, rates), (jnp.arange(1, 7), jnp.asarray(_STAGES[1:])))
         error = h * _ERROR @ rates
         errors = self.errors(state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
-        info = self.judge(state, end, here, errors, _work(end, 6))
+        info = self.judge(state, end, here, errors, _work(end, 6), jax.lax.stop_gradient(jnp.max(powers)))
         return end.to_state(state.memory, Carried(self.next_partition(system, end))), Scratch(here, end.tangent), info
 
     def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:

@@ -17,6 +17,7 @@ from ..system.equations import (
     AbstractSystem,
     constraint_and_force,
     count_rows,
+    largest_contact_power,
     mass_product,
     state_rate,
     total_force,
@@ -189,6 +190,7 @@ class AbstractNewmark(AbstractIntegrator):
     corrector: eqx.AbstractVar[Float[Array, ""]]
     order: ClassVar[int] = 2
     even_end: ClassVar[bool] = True
+    reports_power: ClassVar[bool] = True
     # A step that is r times the last one multiplies the errors of accelerations and multipliers by about 1 / r^2.
 
     def coefficients(self) -> Coefficients:
@@ -268,9 +270,16 @@ class AbstractNewmark(AbstractIntegrator):
                 newton.converged, jnp.argmax(jnp.abs(da * coordinate_weights(system, self.length_scale, scratch.largest_q))), newton.worst
             ),
             Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
+            power=frozen(self._power(equations.system, state, new)),
         )
         recycled_h = jnp.where(newton.jacobians > 0, h, scratch.recycled_h)
         return new, frozen(dataclasses.replace(scratch, recycled=recycled, recycled_h=recycled_h)), info
+
+    def _power(self, system: AbstractSystem, old: State, new: State) -> Array:
+        """The largest contact power at the two ends: a_{n+1} averages the accelerations of both, and a force that is over when a step ends
+        would still act in a much longer next one. Newton's last evaluations of this step and of the last were there: none is counted, and
+        none is made unless a controller asks."""
+        return jnp.maximum(*(largest_contact_power(system, s.q, s.v, s.t, s.x) for s in (old, new)))
 
     def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
         """Those of a step from `state`."""

@@ -64,7 +64,7 @@ class AbstractStateSpace(AbstractIntegrator):
         allowed = [self.atol + self.rtol * jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b, _ in pairs]
         return jax.lax.stop_gradient(jnp.concatenate([error / scale for (_, _, error), scale in zip(pairs, allowed, strict=True)]))
 
-    def judge(self, old: State, new: Point, here: Tangent, errors: Array, work: Work) -> StepInfo:
+    def judge(self, old: State, new: Point, here: Tangent, errors: Array, work: Work, power: Array | None = None) -> StepInfo:
         """The step's report; `here` is the tangent where it began."""
         partition = here.partition
         n, d = old.q.shape[0], partition.independent.shape[0]
@@ -78,7 +78,7 @@ class AbstractStateSpace(AbstractIntegrator):
         i = jnp.argmax(jnp.abs(errors)) if errors.shape[0] > 0 else jnp.zeros((), jnp.int32)
         inaccurate = jnp.where(i < 2 * d, _pick(partition.independent, i % max(d, 1)), n + old.multipliers.shape[0] + i - 2 * d)
         worst = jnp.where(singular, n + row, jnp.where(converged, inaccurate, new.worst))
-        return jax.lax.stop_gradient(StepInfo(error, converged, worst.astype(jnp.int32), work, singular))
+        return jax.lax.stop_gradient(StepInfo(error, converged, worst.astype(jnp.int32), work, singular, power=power))
 
     def next_partition(self, system: AbstractSystem, new: Point) -> Partition:
         return new.tangent.partition if self.independent is not None else reconsider(system, new.tangent)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..solvers.newton import implicit_root
-from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
+from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, state_rate
 from ..system.state import State
 from .base import StepInfo, Work
 from .common import frozen
@@ -52,7 +52,6 @@ class Theta(AbstractUnconstrained):
     corrector: Float[Array, ""]
     order: ClassVar[int] = 1
     name: ClassVar[str] = "theta"
-    reports_power: ClassVar[bool] = True
 
     def __init__(self, theta: Any = 0.5, *, tolerance: Any = 1e-5, length_scale: Any = 1.0, corrector: Any = CORRECTOR):
         read_numbers(self, theta=theta, tolerance=tolerance, length_scale=length_scale, corrector=corrector)
@@ -86,10 +85,8 @@ class Theta(AbstractUnconstrained):
         off = jnp.abs(self.theta - 0.5)
         error = h**2 * (off * jnp.abs(new.acceleration) + jnp.abs(new.acceleration - state.acceleration) / 12)
         error, finite, worst = self.judge(system, state, new, error)
-        # Newton's last evaluation was (almost) at the same point: it is not counted again.
-        power = largest_contact_power(system, *equations.ahead(unknown, self.theta))
         work = Work.newton(info.iterations, info.jacobians, info.evaluations)
-        report = StepInfo(error, finite & info.converged, jnp.where(info.converged, worst, info.worst), work, power=power)
+        report = StepInfo(error, finite & info.converged, jnp.where(info.converged, worst, info.worst), work)
         return new, frozen(factored), frozen(report)
 
     def _new_state(self, equations: Equations, unknown: Array) -> State:

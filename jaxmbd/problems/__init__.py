@@ -1,5 +1,6 @@
 """Ready-made mechanisms: each is a function that returns a Model, and a name of the command line."""
 
+from .impacts import bouncing_ball as bouncing_ball
 from .impacts import stiff_impact as stiff_impact
 from .linkages import four_bar as four_bar
 from .linkages import slider_crank as slider_crank
@@ -9,6 +10,13 @@ from .pendulums import double_pendulum as double_pendulum
 from .pendulums import pendulum as pendulum
 from .registry import PROBLEMS as PROBLEMS
 from .registry import Problem as Problem
+<<<<<<< HEAD
 from .rolling import ball_bearing as ball_bearing
+=======
+from .splitting import Oscillators as Oscillators
+from .splitting import PenaltyPendulum as PenaltyPendulum
+from .splitting import oscillators as oscillators
+from .splitting import penalty_pendulum as penalty_pendulum
+>>>>>>> steppers
 from .tops import spinning_top as spinning_top
 from .vehicles import hmmwv as hmmwv

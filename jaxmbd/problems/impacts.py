@@ -9,7 +9,7 @@ from ..system.bodies import PlanarBody
 from ..system.contact_laws import LinearContact
 from ..system.drivers import Motion
 from ..system.elements import ground
-from ..system.forces import SpringDamper
+from ..system.forces import Gravity, SpringDamper
 from ..system.friction import LuGre
 from ..system.joints import Translational
 from ..system.model import Model
@@ -97,3 +97,19 @@ def stiff_impact() -> Model:
             ),
         ],
     )
+
+
+def bouncing_ball(height: float = 1.0, stiffness: float = 1e7) -> Model:
+    """A ball of 1 kg, dropped from a gap of `height` [m], bounces without loss on a floor of `stiffness` [N/m].
+
+    The bouncing ball of Modin, Führer, Fritzson and Söderlind, section 6.1: with 1e7 N/m a contact lasts 1 ms, a flight 0.9 s. Without
+    loss the tops stay where they are, tops(t) = height; the period is sqrt(8 height / g) and a contact.
+
+    Names: ball (its centre is 50 mm above its lowest point), contact (`contact.law.stiffness`, `contact.law.damping`).
+    """
+    radius = 0.05
+    ball = PlanarBody("ball", 1.0, 0.4 * radius**2, (0.0, height + radius))
+    contact = DiscLine(
+        "contact", ball, ground, ball.position, radius, point=(0.0, 0.0), normal=(0.0, 1.0), law=LinearContact(stiffness=stiffness)
+    )
+    return Model([ball], forces=[contact, Gravity((0.0, -9.81))])

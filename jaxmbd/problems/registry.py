@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 from ..system.equations import AbstractSystem
 from ..system.model import Model
-from .impacts import stiff_impact
+from .impacts import bouncing_ball, stiff_impact
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
 from .rolling import ball_bearing
+from .splitting import oscillators, penalty_pendulum
 from .tops import spinning_top
 from .vehicles import hmmwv
 
@@ -72,6 +73,21 @@ PROBLEMS: dict[str, Problem] = {
         max_step=5e-6,
         integrator="semi-explicit",
         step=2e-6,
+    "oscillators": Problem(
+        oscillators,
+        "two masses tied by a stiff spring and damper on a soft spring (Modin et al. 2007)",
+        t1=20.0,
+        conserves_energy=False,
+    ),
+    "penalty-pendulum": Problem(
+        penalty_pendulum, "a mass held on a circle by a stiff force (Modin et al. 2007)", t1=10.0, conserves_energy=True
+    ),
+    "bouncing-ball": Problem(
+        bouncing_ball,
+        "a steel ball bounces without loss: contacts of 1 ms between flights of 0.9 s (Modin et al.)",
+        t1=2.0,
+        conserves_energy=True,
+        max_step=2e-4,
     ),
 }
 """By the name that the command line uses; the functions have the same names with underscores."""

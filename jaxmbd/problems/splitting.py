@@ -1,0 +1,106 @@
+"""The small test problems of Modin, Fritzson and Führer (2007): a soft force of family A, a stiff one of family B that acts as a constraint."""
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..system.equations import AbstractSystem
+from ..system.parameters import Parameter, not_negative, positive, read_all, scalar
+
+
+class Oscillators(AbstractSystem):
+    """Two unit masses on a line: a soft spring holds the first (A), a stiff spring and damper ties the second to it (B). Section 6.1.
+
+        q'' = -k_A (q_1, 0) - (k_B + c_B d/dt) (q_1 - q_2, q_2 - q_1)
+
+    The text's frequencies do not follow from its matrices: the soft mode of these numbers has 0.1125 Hz, the stiff one is overdamped. Steps
+    of 1 s resolve the former only.
+    """
+
+    q0: Float[Array, "2"]
+    """m"""
+    v0: Float[Array, "2"]
+    """m/s"""
+    soft_stiffness: Float[Array, ""]
+    """k_A, N/m"""
+    stiffness: Float[Array, ""]
+    """k_B, N/m"""
+    damping: Float[Array, ""]
+    """c_B, N s/m"""
+
+    def __init__(self, soft_stiffness: Any = 1.0, stiffness: Any = 1e3, damping: Any = 1e2):
+        _read(
+            self,
+            {"soft_stiffness": not_negative("N/m"), "stiffness": not_negative("N/m"), "damping": not_negative("N s/m")},
+            soft_stiffness=soft_stiffness,
+            stiffness=stiffness,
+            damping=damping,
+        )
+        self.q0, self.v0 = jnp.array([1.0, 1.1]), jnp.zeros(2)
+
+    def mass(self, q):
+        return jnp.eye(2)
+
+    def solve_mass(self, q, force):
+        return force
+
+    def force(self, q, v, t):
+        return jnp.stack([-self.soft_stiffness * q[0], jnp.zeros_like(q[0])])
+
+    def stiff_force(self, q, v, t):
+        pull = self.stiffness * (q[0] - q[1]) + self.damping * (v[0] - v[1])
+        return jnp.stack([-pull, pull])
+
+    def potential_energy(self, q, t):
+        return 0.5 * (self.soft_stiffness * q[0] ** 2 + self.stiffness * (q[0] - q[1]) ** 2)
+
+
+class PenaltyPendulum(AbstractSystem):
+    """A unit mass in the plane under gravity (A), held on the unit circle by a stiff radial force (B). Section 6.2.
+
+        q'' = (0, -g) - k (|q|^2 - 1) q
+    """
+
+    q0: Float[Array, "2"]
+    """m"""
+    v0: Float[Array, "2"]
+    """m/s"""
+    gravity: Float[Array, ""]
+    """g, m/s^2"""
+    stiffness: Float[Array, ""]
+    """k, N/m^3"""
+
+    def __init__(self, gravity: Any = 1.0, stiffness: Any = 1e4):
+        _read(self, {"gravity": scalar("m/s^2"), "stiffness": positive("N/m^3")}, gravity=gravity, stiffness=stiffness)
+        self.q0, self.v0 = jnp.array([1.01, 0.0]), jnp.zeros(2)
+
+    def mass(self, q):
+        return jnp.eye(2)
+
+    def solve_mass(self, q, force):
+        return force
+
+    def force(self, q, v, t):
+        return jnp.stack([0.0 * self.gravity, -self.gravity])
+
+    def stiff_force(self, q, v, t):
+        return -self.stiffness * (q @ q - 1.0) * q
+
+    def potential_energy(self, q, t):
+        return self.gravity * q[1] + 0.25 * self.stiffness * (q @ q - 1.0) ** 2
+
+
+def oscillators(stiffness: float = 1e3, damping: float = 1e2) -> Oscillators:
+    """Two masses that a stiff spring of family B ties together, on a soft spring of family A: `Oscillators`."""
+    return Oscillators(stiffness=stiffness, damping=damping)
+
+
+def penalty_pendulum(stiffness: float = 1e4) -> PenaltyPendulum:
+    """A mass that a stiff force of family B holds on a circle: `PenaltyPendulum`."""
+    return PenaltyPendulum(stiffness=stiffness)
+
+
+def _read(system: AbstractSystem, specs: dict[str, Parameter], **values: Any) -> None:
+    for field, value in read_all(type(system).__name__, specs, **values).items():
+        setattr(system, field, jnp.asarray(value))
