@@ -10,13 +10,10 @@ from .pendulums import double_pendulum as double_pendulum
 from .pendulums import pendulum as pendulum
 from .registry import PROBLEMS as PROBLEMS
 from .registry import Problem as Problem
-<<<<<<< HEAD
 from .rolling import ball_bearing as ball_bearing
-=======
 from .splitting import Oscillators as Oscillators
 from .splitting import PenaltyPendulum as PenaltyPendulum
 from .splitting import oscillators as oscillators
 from .splitting import penalty_pendulum as penalty_pendulum
->>>>>>> steppers
 from .tops import spinning_top as spinning_top
 from .vehicles import hmmwv as hmmwv

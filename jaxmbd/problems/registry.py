@@ -73,6 +73,7 @@ PROBLEMS: dict[str, Problem] = {
         max_step=5e-6,
         integrator="semi-explicit",
         step=2e-6,
+    ),
     "oscillators": Problem(
         oscillators,
         "two masses tied by a stiff spring and damper on a soft spring (Modin et al. 2007)",

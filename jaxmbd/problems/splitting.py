@@ -59,7 +59,7 @@ class Oscillators(AbstractSystem):
 class PenaltyPendulum(AbstractSystem):
     """A unit mass in the plane under gravity (A), held on the unit circle by a stiff radial force (B). Section 6.2.
 
-        q'' = (0, -g) - k (|q|^2 - 1) q
+    q'' = (0, -g) - k (|q|^2 - 1) q
     """
 
     q0: Float[Array, "2"]

@@ -72,6 +72,19 @@ class AbstractBody(eqx.Module):
         """What `constraint` alone adds to the acceleration of a moving body, so that its second derivative is zero too."""
         return jnp.zeros_like(q)
 
+    def motion_lengths(self) -> tuple[bool, ...]:
+        """Which entries of `to_motion` are lengths."""
+        return self.lengths()
+
+    def to_motion(self, q: Array, rates: Array) -> Array:
+        """Rates of the coordinates, first or second ones, as rates of the body's motion: of a body in space, along and about the ground's
+        axes, whatever coordinates describe its orientation."""
+        return rates
+
+    def from_motion(self, q: Array, motion: Array) -> Array:
+        """The rates that `to_motion` turns into this."""
+        return motion
+
     def velocity_force(self, q: Array, v: Array) -> Array:
         """The generalised force that is quadratic in the velocity, on the right-hand side."""
         raise NotImplementedError
@@ -345,6 +358,15 @@ class RigidBody(AbstractBody):
         p = q[3:]
         turn = product(invert_symmetric(self.inertia), to_body(p, force[3:]))
         return jnp.concatenate([force[:3] / self.mass, from_body(p, turn) / (4.0 * dot(p, p) ** 2)])
+
+    def motion_lengths(self):
+        return (True,) * 3 + (False,) * 3
+
+    def to_motion(self, q, rates):
+        return jnp.concatenate([rates[:3], 2.0 * to_ground(q[3:], rates[3:])])
+
+    def from_motion(self, q, motion):
+        return jnp.concatenate([motion[:3], 0.5 * from_ground(q[3:], motion[3:])])
 
     def own_acceleration(self, q, v):
         # p.p'' = -p'.p'

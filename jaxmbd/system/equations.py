@@ -71,6 +71,32 @@ class AbstractSystem(eqx.Module):
         """How many constraint rows, the last ones, are nothing but the coordinates' own manifold: `normalize` takes care of them."""
         return 0
 
+    def motion_lengths(self) -> tuple[bool, ...]:
+        """Which entries of `to_motion` are lengths."""
+        return self.coordinate_lengths()
+
+    def motion_coordinates(self) -> tuple[int, ...]:
+        """For each entry of `to_motion` a coordinate that it moves."""
+        return tuple(range(self.q0.shape[-1]))
+
+    def to_motion(self, q: Array, rates: Array) -> Array:
+        """Rates of the coordinates as rates along and about fixed axes. A body that turns steadily has constant ones there, and the Jacobian of
+        forces on it does not turn with it."""
+        return rates
+
+    def from_motion(self, q: Array, motion: Array) -> Array:
+        """The rates that `to_motion` turns into this."""
+        return motion
+
+    def stiff_part(self) -> "AbstractSystem":
+        """Those bodies that family B touches, with what is stiff between them: its coordinates are `stiff_coordinates()`, its differential
+        states `stiff_states()`."""
+        return self
+
+    def stiff_states(self) -> tuple[int, ...]:
+        """The differential states that `stiff_force` depends on."""
+        return tuple(range(initial_states(self).shape[-1]))
+
     def stiff_coordinates(self) -> tuple[int, ...]:
         """The coordinates that `stiff_force` depends on or acts on."""
         none = type(self).stiff_force is AbstractSystem.stiff_force

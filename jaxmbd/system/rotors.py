@@ -42,9 +42,7 @@ class Rotor(AbstractBody):
     parameters: ClassVar[dict[str, Parameter]] = {
         "mass": positive("kg"),
         "inertia": positive("kg m^2"),
-        "axis": Parameter(
-            "1", shapes=((3,),), valid=lambda u: (u * u).sum(-1) > 1e-24, requirement="has zero length: give a direction"
-        ),
+        "axis": Parameter("1", shapes=((3,),), valid=lambda u: (u * u).sum(-1) > 1e-24, requirement="has zero length: give a direction"),
         "speed": scalar("rad/s"),
         "position": vector("m", 3),
         "velocity": vector("m/s", 3),

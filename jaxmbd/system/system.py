@@ -154,12 +154,53 @@ class System(AbstractSystem):
     def own_rows(self):
         return len(self._normalisations())
 
+    def _stiff_bodies(self) -> list[int]:
+        """The bodies that penalty joints and stiff forces act on, by number."""
+        touched = {
+            body for group in (*self.joint_groups, *self.force_groups) if _is_stiff(group) for bodies in group.bodies for body in bodies
+        }
+        return sorted(touched - {len(self.body_names)})
+
     def stiff_coordinates(self):
-        penalties = [group for group in self.joint_groups if group.element.penalty is not None]
-        stiff = [group for group in self.force_groups if group.element.stiff]
-        touched = {body for group in (*penalties, *stiff) for bodies in group.bodies for body in bodies}
         slices = [where for _, _, where in self.body_slices().values()]
-        return tuple(i for body, where in enumerate(slices) if body in touched for i in range(where.start, where.stop))
+        return tuple(i for body in self._stiff_bodies() for i in range(slices[body].start, slices[body].stop))
+
+    def stiff_states(self):
+        widths = [(len(group.names) * _states(group), _is_stiff(group)) for group in self.force_groups]
+        return tuple(np.flatnonzero(np.repeat([stiff for _, stiff in widths], [width for width, _ in widths])))
+
+    def stiff_part(self):
+        geometry, kept = self._geometry(), self._stiff_bodies()
+        place = {body: i for i, body in enumerate(kept)} | {len(self.body_names): len(kept)}
+        bodies, first = [], 0
+        for group in self.body_groups:
+            members = [i for i in range(len(group.names)) if first + i in place]
+            first += len(group.names)
+            if members:
+                chosen = jax.tree.map(lambda leaf, m=members: leaf[np.asarray(m)] if eqx.is_array(leaf) else leaf, group.body)
+                bodies.append(BodyGroup(chosen, tuple(group.names[i] for i in members)))
+        groups: list[list[ElementGroup]] = [[], []]
+        locals_: list[list[Any]] = [[], []]
+        angles, start = [jnp.zeros(0)], 0
+        for kind, (all_groups, all_locals) in enumerate(((self.joint_groups, geometry.joints), (self.force_groups, geometry.forces))):
+            for group, local in zip(all_groups, all_locals, strict=True):
+                width = len(group.names) * group.element.angles
+                if _is_stiff(group):
+                    moved = tuple(tuple(place[body] for body in pair) for pair in group.bodies)
+                    groups[kind].append(dataclasses.replace(group, bodies=moved))
+                    locals_[kind].append(local)
+                    if self.last_angles is not None:
+                        angles.append(self.last_angles[start : start + width])
+                start += width
+        return System(  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
+            tuple(bodies),
+            tuple(groups[0]),
+            tuple(groups[1]),
+            (),
+            self.planar,
+            geometry=Geometry(tuple(locals_[0]), tuple(locals_[1])),
+            last_angles=None if self.last_angles is None else jnp.concatenate(angles),
+        )
 
     def coupling(self):
         """Bodies are coupled by the elements between them: the pattern follows from who touches whom."""
@@ -295,6 +336,27 @@ class System(AbstractSystem):
     def solve_mass(self, q, force):
         parts = self._by_body(lambda body, q, force: body.solve_mass(q, force), q, force)
         return jnp.concatenate([part.ravel() for part in parts])
+
+    def motion_lengths(self):
+        return tuple(flag for group in self.body_groups for _ in group.names for flag in group.body.motion_lengths())
+
+    def motion_coordinates(self):
+        slices = self.body_slices().values()
+        return tuple(where.start for group, _, where in slices for _ in group.body.motion_lengths())
+
+    def to_motion(self, q, rates):
+        parts = self._by_body(lambda body, q, rates: body.to_motion(q, rates), q, rates)
+        return jnp.concatenate([part.ravel() for part in parts])
+
+    def from_motion(self, q, motion):
+        results, coordinate, place = [], 0, 0
+        for group in self.body_groups:
+            n, width, freedoms = len(group.names), group.coordinates, len(group.body.motion_lengths())
+            own = q[coordinate : coordinate + n * width].reshape(n, width)
+            part = motion[place : place + n * freedoms].reshape(n, freedoms)
+            results.append(map_elements(lambda body, q, motion: body.from_motion(q, motion), group.body, own, part).ravel())
+            coordinate, place = coordinate + n * width, place + n * freedoms
+        return jnp.concatenate(results)
 
     def own_acceleration(self, q, v):
         parts = self._by_body(lambda body, q, v: body.own_acceleration(q, v), q, v)
@@ -461,6 +523,11 @@ class System(AbstractSystem):
             energy += jnp.sum(map_elements(lambda e, *args: e.potential(*args), group.element, local, group.frames(frames), angle))
         stiffness, _ = self._penalty_coefficients()
         return energy + 0.5 * jnp.sum(stiffness * self._penalty_rows(q, t) ** 2)
+
+
+def _is_stiff(group: ElementGroup) -> bool:
+    """Whether its elements belong to family B."""
+    return group.element.stiff if isinstance(group.element, AbstractForce) else group.element.penalty is not None
 
 
 def _row_lengths(group: ElementGroup) -> tuple[bool, ...]:
