@@ -79,12 +79,8 @@ class ContactPower(AbstractController):
     proportional: Float[Array, ""]
     max_trials: int = eqx.field(static=True)
 
-    def __init__(
-        self, alpha: Any, epsilon: Any, eta: Any = 0.1, *, integral: Any = 1.0, proportional: Any = 0.0, max_trials: int = 12
-    ):
-        given = read_all(
-            "ContactPower", _PARAMETERS, alpha=alpha, epsilon=epsilon, eta=eta, integral=integral, proportional=proportional
-        )
+    def __init__(self, alpha: Any, epsilon: Any, eta: Any = 0.1, *, integral: Any = 1.0, proportional: Any = 0.0, max_trials: int = 12):
+        given = read_all("ContactPower", _PARAMETERS, alpha=alpha, epsilon=epsilon, eta=eta, integral=integral, proportional=proportional)
         for field, value in given.items():
             setattr(self, field, jnp.asarray(value))
         if not (isinstance(max_trials, int) and max_trials >= 1):

@@ -50,11 +50,12 @@ class Scratch(eqx.Module):
 
 
 class Splitting(eqx.Module):
-    """What B adds to one step of (5). Unknown is B_{n+beta}, as accelerations along and about the ground's axes (`to_motion`), of the bodies
+    """What B adds to one step of (5). Unknown is B_{n+beta}, as accelerations along and about the bodies' own axes (`to_motion`), of the bodies
     that it touches; the others have none.
 
-    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is y - B_{n+beta}, its Jacobian I - beta h^2/2 B_q - beta h B_v.
-    In such axes it hardly changes while a ring turns: the factors serve for many steps.
+    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is y - B_{n+beta}, its Jacobian
+    I - beta h^2/2 B_q - beta h B_v. In axes that turn with the bodies the slopes of a penalty joint hardly change, and one factorisation serves
+    for many steps; in the coordinates of a turning body an old one mixes stiff directions, where it is large, with free ones.
     """
 
     part: AbstractSystem

@@ -25,7 +25,7 @@ _CLOSE = 0.1
 _ROUNDING = 64 * 2.0**-52
 CORRECTOR = 1e-6
 """Accelerations are corrected to this part of the largest one."""
-_PRECISE = 1e-10
+_PRECISE = 1e-9
 """The same in prescribed steps: small enough for finite differences of replayed runs."""
 
 PARAMETERS: dict[str, Parameter] = {

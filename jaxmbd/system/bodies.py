@@ -77,8 +77,8 @@ class AbstractBody(eqx.Module):
         return self.lengths()
 
     def to_motion(self, q: Array, rates: Array) -> Array:
-        """Rates of the coordinates, first or second ones, as rates of the body's motion: of a body in space, along and about the ground's
-        axes, whatever coordinates describe its orientation."""
+        """Rates of the coordinates, first or second ones, as rates along and about the body's own axes, whatever coordinates describe its
+        orientation. Forces that turn with the body have constant slopes there."""
         return rates
 
     def from_motion(self, q: Array, motion: Array) -> Array:
@@ -234,6 +234,12 @@ class PlanarBody(AbstractBody):
     def solve_mass(self, q, force):
         return jnp.concatenate([force[:2] / self.mass, force[2:] / self.inertia])
 
+    def to_motion(self, q, rates):
+        return product(planar_rotation(q[2]).T, rates)
+
+    def from_motion(self, q, motion):
+        return product(planar_rotation(q[2]), motion)
+
     def velocity_force(self, q, v):
         return jnp.zeros_like(q)
 
@@ -363,10 +369,12 @@ class RigidBody(AbstractBody):
         return (True,) * 3 + (False,) * 3
 
     def to_motion(self, q, rates):
-        return jnp.concatenate([rates[:3], 2.0 * to_ground(q[3:], rates[3:])])
+        p = q[3:]
+        return jnp.concatenate([product(rotation_matrix(p).T, rates[:3]), 2.0 * to_body(p, rates[3:])])
 
     def from_motion(self, q, motion):
-        return jnp.concatenate([motion[:3], 0.5 * from_ground(q[3:], motion[3:])])
+        p = q[3:]
+        return jnp.concatenate([product(rotation_matrix(p), motion[:3]), 0.5 * from_body(p, motion[3:])])
 
     def own_acceleration(self, q, v):
         # p.p'' = -p'.p'

@@ -80,8 +80,7 @@ class AbstractSystem(eqx.Module):
         return tuple(range(self.q0.shape[-1]))
 
     def to_motion(self, q: Array, rates: Array) -> Array:
-        """Rates of the coordinates as rates along and about fixed axes. A body that turns steadily has constant ones there, and the Jacobian of
-        forces on it does not turn with it."""
+        """Rates of the coordinates as rates along and about each body's own axes, where joints have nearly constant slopes."""
         return rates
 
     def from_motion(self, q: Array, motion: Array) -> Array:

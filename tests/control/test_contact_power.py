@@ -1,0 +1,174 @@
+"""Steps by contact power: the search of Algorithm 1, and impacts."""
+
+from types import SimpleNamespace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+from jaxmbd.control import ContactPower
+
+from ..registry import Oscillator
+
+adapt = eqx.filter_jit(
+    lambda controller, power, converged, h, memory: controller.adapt(SimpleNamespace(power=power, converged=converged), 2, h, memory)
+)
+
+
+def search(controller, power, memory=None, h=None, limit=100):
+    """Attempts of one step until one is accepted: the tried u, and the memory after it. `power(u)` is what a step of h = epsilon u meets."""
+    memory = controller.init() if memory is None else memory
+    h = controller.first_step(jnp.zeros(())) if h is None else h
+    tried = []
+    for _ in range(limit):
+        u = float(h / controller.epsilon)
+        tried.append(u)
+        met = power(u)
+        decision, memory = adapt(controller, jnp.asarray(float(met)), jnp.asarray(bool(np.isfinite(met))), h, memory)
+        h = decision.next_step
+        if decision.accept:
+            return tried, memory, h
+    raise AssertionError("the search does not end")
+
+
+def residual(controller, u, before, after):
+    """R of Algorithm 1."""
+    return u / 2 * (2 + float(controller.alpha) * (np.cbrt(before) + np.cbrt(after))) - 1
+
+
+CONTROL = ContactPower(50.0, 0.01, 0.1)
+
+
+def test_steps_without_contact_are_epsilon():
+    tried, memory, h = search(CONTROL, lambda u: 0.0)
+    assert tried == [1.0]
+    assert float(h) == pytest.approx(0.01)
+    assert float(memory.power) == 0.0
+
+
+def test_constant_power_is_met_by_the_predictor():
+    _, memory, h = search(CONTROL, lambda u: 8.0)
+    tried, _, _ = search(CONTROL, lambda u: 8.0, memory, h)
+    assert len(tried) == 1
+    assert abs(residual(CONTROL, tried[0], 8.0, 8.0)) <= 1e-9
+
+
+def test_rising_power_is_bisected_and_falling_power_doubles():
+    _, memory, h = search(CONTROL, lambda u: 0.0)
+    tried, memory, h = search(CONTROL, lambda u: 1e6 * u, memory, h)
+    assert abs(residual(CONTROL, tried[-1], 0.0, 1e6 * tried[-1])) <= 0.1
+    np.testing.assert_allclose(tried[:3], [1.0, 0.5, 0.25])
+    # The predictor, u / (1 + r), knows only the power that was: without any at the end the step may be much longer.
+    before = 1e6 * tried[-1]
+    after, _, _ = search(CONTROL, lambda u: 0.0, memory, h)
+    assert abs(residual(CONTROL, after[-1], before, 0.0)) <= 0.1
+    assert len(set(after)) == len(after)  # no trial is repeated
+
+
+def test_a_jump_of_power_does_not_stall():
+    """R jumps from below -eta to above eta: no u satisfies it, the longest step that was too short is taken."""
+    _, memory, h = search(CONTROL, lambda u: 0.0)
+    edge = 0.3
+    tried, _, _ = search(CONTROL, lambda u: 0.0 if u < edge else 1e9, memory, h)
+    assert len(tried) <= CONTROL.max_trials + 2
+    assert tried[-1] < edge
+    assert tried[-1] == pytest.approx(edge, abs=0.01)
+
+
+def test_failed_trials_count_as_too_long():
+    _, memory, h = search(CONTROL, lambda u: 0.0)
+    tried, _, _ = search(CONTROL, lambda u: 0.0 if u < 0.4 else np.nan, memory, h)
+    assert tried[-1] < 0.4
+
+
+def test_a_step_that_the_loop_shortened_is_accepted():
+    _, memory, h = search(CONTROL, lambda u: 0.0)
+    tried, memory, following = search(CONTROL, lambda u: 0.0, memory, 0.01 * h)
+    assert len(tried) == 1
+    assert float(following) == pytest.approx(0.01)  # the predictor does not remember that it was short
+    tried, _, _ = search(CONTROL, lambda u: 1e9, memory, 0.5 * following)
+    assert len(tried) > 1  # but not if it met too much
+
+
+def test_proportional_part_smooths():
+    """A PI controller answers a jump of the residual with a smaller change of the step than the paper's I controller."""
+    pi = ContactPower(50.0, 0.01, 0.5, integral=0.5, proportional=0.1)
+    plain = ContactPower(50.0, 0.01, 0.5)
+    ratios = []
+    for controller in (plain, pi):
+        _, memory, h = search(controller, lambda u: 1.0)
+        _, memory, h = search(controller, lambda u: 1.0, memory, h)
+        _, _, following = search(controller, lambda u: 1.5, memory, h)
+        ratios.append(abs(np.log(float(following / h))))
+    assert 0 < ratios[1] < ratios[0]
+
+
+def test_what_does_not_say_its_power_is_refused():
+    with pytest.raises(ValueError, match="define contact_power.*Oscillator"):
+        mbd.simulate(Oscillator(), 1.0, integrator=mbd.Verlet(), controller=CONTROL)
+    with pytest.raises(ValueError, match=r"cannot control BDF.*mbd\.Verlet"):
+        mbd.simulate(mbd.problems.bouncing_ball(), 1.0, integrator=mbd.BDF(), controller=CONTROL)
+    with pytest.raises(ValueError, match="eta of ContactPower must lie between 0 and 1"):
+        ContactPower(1.0, 1.0, 2.0)
+
+
+# --- impacts --------------------------------------------------------------------------------------------------------------------------------
+
+BALL = mbd.problems.bouncing_ball(height=0.01).build()
+TIME = 0.2
+"""s, for two impacts from 10 mm"""
+
+
+def test_verlet_bounces():
+    """Two impacts of 1 ms within flights of 45 ms: tops within 2 %, one evaluation an attempt."""
+    run = mbd.simulate(BALL, TIME, integrator=mbd.Verlet(), controller=ContactPower(50.0, 0.002, 0.1))
+    height = np.asarray(run.position("ball")[:, 1]) - 0.05
+    second = height[np.asarray(run.ts) > 0.1]
+    assert np.max(second) == pytest.approx(0.01, rel=0.02)
+    assert np.min(height) < -1e-5
+    assert run.stats["a_evaluations"] == run.stats["steps"] + run.stats["rejected"] < 600
+    assert np.max(run.steps) < 1.1 * 0.002 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("method", "evaluations"),
+    [(mbd.Verlet(), 1), (mbd.SemiExplicit(power_at="end"), 2), (mbd.HHT(), None)],
+    ids=lambda m: getattr(m, "name", ""),
+)
+def test_gradients_through_an_impact(method, evaluations):
+    """Of the accepted steps: reverse, forward (compiled for one method only), and differences over replayed steps."""
+
+    def end(stiffness, adjoint="reverse", step=None):
+        control = None if step is not None else ContactPower(10.0, 0.002, 0.1)
+        system = BALL.set({"contact.law.stiffness": stiffness})
+        run = mbd.simulate(system, 0.06, integrator=method, controller=control, adjoint=adjoint, step=step, max_steps=256, throw=False)
+        return run.final.q[1], run
+
+    # Softer than the problem's: replayed differences stay within one branch of the contact.
+    at = jnp.asarray(1e5)
+    (_, run), reverse = jax.jit(jax.value_and_grad(end, has_aux=True))(at)
+    if evaluations is not None:
+        assert run.stats["a_evaluations"] == evaluations * (run.stats["steps"] + run.stats["rejected"])
+    assert bool(run.result == mbd.RESULTS.successful)
+    if method.name == "verlet":
+        forward = jax.jit(jax.jacfwd(lambda k: end(k, "forward")[0]))(at)
+        assert float(reverse) == pytest.approx(float(forward), rel=1e-8)
+    steps = jnp.asarray(np.asarray(run.steps)[: int(run.stats["steps"])])
+    replay = jax.jit(lambda k: end(k, step=steps)[0])
+    assert float(reverse) == pytest.approx(float((replay(at + 10.0) - replay(at - 10.0)) / 20.0), rel=1e-4)
+
+
+def test_batch_is_single_runs():
+    def end(stiffness):
+        system = BALL.set({"contact.law.stiffness": stiffness})
+        run = mbd.simulate(system, 0.06, integrator=mbd.Verlet(), controller=ContactPower(20.0, 0.002, 0.1), max_steps=512)
+        return run.final.q[1], run.stats["steps"]
+
+    stiffness = jnp.array([1e5, 1e6, 1e7])
+    heights, steps = jax.jit(jax.vmap(end))(stiffness)
+    single = [jax.jit(end)(k) for k in stiffness]
+    np.testing.assert_array_equal(steps, [s for _, s in single])
+    np.testing.assert_allclose(heights, [q for q, _ in single], rtol=1e-9)

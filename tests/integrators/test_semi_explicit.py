@@ -1,0 +1,252 @@
+"""The semi-explicit splitting method: what it evaluates, its orders, its stability regions, its derivatives."""
+
+import dataclasses
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jaxtyping import Array
+from scipy.integrate import solve_ivp
+
+import jaxmbd as mbd
+from jaxmbd.problems import Oscillators, PenaltyPendulum
+from jaxmbd.system.initial import initial_state
+
+from ..registry import CartesianPendulum, Oscillator, spinning_body
+
+
+class Pair(mbd.AbstractSystem):
+    """The test equation (11): q'' = -k_A q - c_A q' - k_B q - c_B q'."""
+
+    k: Array
+    c: Array
+    stiff_k: Array
+    stiff_c: Array
+    q0: Array = eqx.field(default_factory=lambda: jnp.ones(1))
+    v0: Array = eqx.field(default_factory=lambda: jnp.zeros(1))
+
+    def mass(self, q):
+        return jnp.eye(1)
+
+    def solve_mass(self, q, force):
+        return force
+
+    def force(self, q, v, t):
+        return -self.k * q - self.c * v
+
+    def stiff_force(self, q, v, t):
+        return -self.stiff_k * q - self.stiff_c * v
+
+
+@jax.jit
+@jax.vmap
+def spectral_radius(alpha, beta, k, c, stiff_k, stiff_c):
+    """Of the map of one step with h = 1."""
+    system, method = Pair(k, c, stiff_k, stiff_c), mbd.SemiExplicit(alpha, beta).precise()
+    state, scratch = method.init(system, initial_state(system, jnp.zeros(()))[0])
+
+    def step(z):
+        new, _, _ = method.step(system, dataclasses.replace(state, q=z[:1], v=z[1:]), scratch, jnp.ones(()))
+        return jnp.concatenate([new.q, new.v])
+
+    (a, b), (c, d) = jax.vmap(step)(jnp.eye(2)).T
+    half, root = 0.5 * (a + d), jnp.sqrt((0.25 * (a - d) ** 2 + b * c).astype(complex))
+    return jnp.maximum(jnp.abs(half + root), jnp.abs(half - root))
+
+
+def distance_to_edge(alpha, k, c):
+    """Of Theorem 3's region (7), measured along the conditions: positive inside."""
+    return np.minimum.reduce([k, 2 - alpha * k - c, c - (0.5 - alpha) * k])
+
+
+def test_stability_region_without_b_is_that_of_theorem_3():
+    alpha, k, c = (a.ravel() for a in np.meshgrid([0.0, 0.5, 1.0], np.linspace(-1.03, 8.9, 31), np.linspace(-2.51, 4.4, 31)))
+    zero = np.zeros_like(alpha)
+    radius = np.asarray(spectral_radius(alpha, zero + 0.5, k, c, zero, zero))
+    edge = distance_to_edge(alpha, k, c)
+    assert np.all(radius[edge > 1e-6] < 1 + 1e-9)
+    assert np.all(radius[edge < -1e-6] > 1 + 1e-9)
+
+
+def test_b_of_any_stiffness_leaves_the_region_as_it_is():
+    """Theorem 6."""
+    random = np.random.default_rng(0)
+    alpha, beta, k, c = random.uniform((0, 0.5, 0, -2), (1, 1, 8, 4), (4000, 4)).T
+    stiff_k, stiff_c = 10 ** random.uniform(-3, 9, (2, 4000))
+    inside = distance_to_edge(alpha, k, c) > 0
+    assert inside.sum() > 300
+    radius = np.asarray(spectral_radius(alpha, beta, k, c, stiff_k, stiff_c))
+    assert np.all(radius[inside] < 1 + 1e-7)  # eigenvalues of 1 - 1e-9 lose half the digits where they are double
+
+
+class Both(mbd.AbstractSystem):
+    """Nonlinear, with both families depending on everything."""
+
+    q0: Array = eqx.field(default_factory=lambda: jnp.array([0.7]))
+    v0: Array = eqx.field(default_factory=lambda: jnp.array([-0.4]))
+    drag: Array = eqx.field(default=0.3, converter=jnp.asarray)
+
+    def mass(self, q):
+        return jnp.eye(1)
+
+    def force(self, q, v, t):
+        return -2.0 * q**3 - self.drag * v**2 + jnp.sin(2.0 * t)
+
+    def stiff_force(self, q, v, t):
+        return -4.0 * jnp.sin(q) - 0.5 * v + 0.2 * jnp.cos(3.0 * t)
+
+
+def local_error(method, h, t=0.3):
+    """(q, v) of one step less the exact flow."""
+    system = Both()
+    state, scratch = method.init(system, initial_state(system, jnp.asarray(t))[0])
+    new, _, _ = eqx.filter_jit(method.precise().step)(system, state, scratch, jnp.asarray(h))
+
+    def rate(t, z):
+        return [z[1], -2 * z[0] ** 3 - 0.3 * z[1] ** 2 + np.sin(2 * t) - 4 * np.sin(z[0]) - 0.5 * z[1] + 0.2 * np.cos(3 * t)]
+
+    exact = solve_ivp(rate, (t, t + h), [0.7, -0.4], method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]
+    return np.array([new.q[0], new.v[0]]) - exact
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0.5, 0.5), (0.2, 0.9), (1.0, 0.6)])
+def test_local_error_is_that_of_lemma_1(alpha, beta):
+    t, q, v, h = 0.3, 0.7, -0.4, 1e-3
+    c = -2 * q**3 - 0.3 * v**2 + np.sin(2 * t) - 4 * np.sin(q) - 0.5 * v + 0.2 * np.cos(3 * t)
+    along = -6 * q**2 * v + 2 * np.cos(2 * t)  # A_q v + A_t
+    by_rate = -2 * 0.3 * v * c  # A_v C
+    stiff = -4 * np.cos(q) * v - 0.5 * c - 0.6 * np.sin(3 * t)  # B_z X
+    expected = np.array(
+        [
+            h**3 / 6 * ((3 * alpha - 1) * along - by_rate + (3 * beta - 1) * stiff),
+            h**2 / 2 * ((2 * alpha - 1) * along - by_rate + (2 * beta - 1) * stiff),
+        ]
+    )
+    np.testing.assert_allclose(local_error(mbd.SemiExplicit(alpha, beta), h, t), expected, rtol=0.02)  # up to O(h)
+
+
+def test_velocity_prediction_makes_it_second_order():
+    """The local velocity error of Lemma 1 has a term A_v C h^2/2: with the predicted velocity it is gone, and errors are third order."""
+    coarse, fine = (local_error(mbd.SemiExplicit(predict_velocity=True), h) for h in (2e-2, 1e-2))
+    assert np.all(np.log2(np.abs(coarse / fine)) > 2.7)
+
+
+def test_without_b_it_is_stoermer_verlet():
+    """Drift, kick, drift, as the table after (5) says; and nothing is solved."""
+    run = mbd.simulate(Oscillator(40.0), 2.0, integrator=mbd.SemiExplicit(), step=0.1)
+    q, v = 1.0, 0.0
+    for _ in range(20):
+        q += 0.05 * v
+        v += 0.1 * -20.0 * q
+        q += 0.05 * v
+    np.testing.assert_allclose([run.final.q[0], run.final.v[0]], [q, v], rtol=1e-12)
+    assert run.stats["a_evaluations"] == 20
+    assert run.stats["b_evaluations"] == run.stats["jacobians"] == 0
+
+
+def test_without_a_it_is_the_implicit_midpoint_rule():
+    system = Oscillators(soft_stiffness=0.0)
+    ours, midpoint = (mbd.simulate(system, 1.0, integrator=m, step=0.02).final for m in (mbd.SemiExplicit(), mbd.Theta(0.5)))
+    np.testing.assert_allclose(ours.q, midpoint.q, rtol=1e-9)
+    np.testing.assert_allclose(ours.v, midpoint.v, atol=1e-9)
+
+
+def test_one_evaluation_of_a_a_step_and_few_of_b():
+    """The oscillators of section 6.1: B is linear, so that its Jacobian is made once and two evaluations suffice, one with it at hand."""
+    stats = mbd.simulate(Oscillators(), 20.0, integrator=mbd.SemiExplicit(0.5, 0.8), step=1.0).stats
+    assert stats["a_evaluations"] == stats["force_evaluations"] == stats["steps"] == 20
+    assert stats["jacobians"] == 1
+    assert stats["b_evaluations"] <= 2 * 20
+    printed = mbd.simulate(Oscillators(), 20.0, integrator=mbd.SemiExplicit(0.5, 0.8, estimate="printed"), step=1.0).stats
+    assert printed["a_evaluations"] == 40
+
+
+def test_error_follows_the_tolerance():
+    """Local errors are third order in h, so that the global one goes with tolerance^(2/3)."""
+    exact = np.cos(np.sqrt(20.0))
+    errors = [
+        abs(float(mbd.simulate(Oscillator(40.0), 1.0, integrator=mbd.SemiExplicit(tolerance=t)).final.q[0]) - exact) for t in (1e-4, 1e-7)
+    ]
+    assert errors[1] < errors[0] / 30  # 100 by that law
+    assert errors[1] < 1e-4
+
+
+def test_penalty_joint_in_space():
+    """A stiff penalty makes a hinge: a compound pendulum. Orientation stays normalised, and the joint needs no smaller steps."""
+    body = mbd.RigidBody("body", 1.0, (0.02, 0.02, 0.03), (0.3, 0.0, 0.0), angular_velocity=(0.0, 2.0, 0.0), velocity=(0.0, 0.0, -0.6))
+    # (k / m)^(1/2) is 1e4 rad/s: explicit methods would need steps of 2e-4 s.
+    hinge = mbd.Revolute("hinge", mbd.ground, body, (0.0, 0.0, 0.0), (0.0, 1.0, 0.0), penalty=mbd.Penalty(1e8, 1e4))
+    method = mbd.SemiExplicit(0.5, 0.5, predict_velocity=True)
+    run = mbd.simulate(mbd.Model([body], [hinge], [mbd.Gravity((0.0, 0.0, -9.81))]), 0.5, integrator=method, step=1e-3)
+    pull = 9.81 * 0.3 / (0.02 + 0.3**2)
+    angle, _ = solve_ivp(lambda t, z: [z[1], pull * np.cos(z[0])], (0, 0.5), [0.0, 2.0], rtol=1e-10, atol=1e-10).y[:, -1]
+    expected = np.array([0.3 * np.cos(angle), 0.0, -0.3 * np.sin(angle), np.cos(angle / 2), 0.0, np.sin(angle / 2), 0.0])
+    np.testing.assert_allclose(run.final.q, expected, atol=5e-5)  # (h w)^2 = 4e-5, w = 6 rad/s
+    p, rates = run.q[:, 3:], run.v[:, 3:]
+    np.testing.assert_allclose(jnp.sum(p * p, axis=1), 1.0, atol=1e-14)
+    np.testing.assert_allclose(jnp.sum(p * rates, axis=1), 0.0, atol=1e-14)
+    assert run.stats["a_evaluations"] == run.stats["steps"] == 500
+    # In axes that turn with the body the Jacobian serves for the whole swing; in coordinates it would be renewed almost every step.
+    assert run.stats["jacobians"] < 5
+    assert run.stats["b_evaluations"] < 4 * 500
+
+
+@pytest.mark.parametrize("method", [mbd.SemiExplicit(predict_velocity=True), mbd.Verlet()], ids=lambda m: m.name)
+def test_tumbling_body(method):
+    """Gyroscopic terms depend on the velocity: second order with a predicted one. Differences of three runs show the order."""
+    coarse, middle, fine = (mbd.simulate(spinning_body(), 0.5, integrator=method, step=h).final.v for h in (1e-2, 5e-3, 2.5e-3))
+    ratio = np.max(np.abs(coarse - middle)) / np.max(np.abs(middle - fine))
+    assert np.log2(ratio) == pytest.approx(2.0, abs=0.2)
+
+
+@pytest.mark.parametrize("method", [mbd.SemiExplicit(), mbd.Verlet(), mbd.ExplicitNystrom(), mbd.Theta()], ids=lambda m: m.name)
+def test_constraints_with_multipliers_are_refused(method):
+    with pytest.raises(ValueError, match=r"joint 'hinge1'.*mbd\.Penalty.*mbd\.HHT"):
+        mbd.simulate(mbd.problems.four_bar(), 1.0, integrator=method)
+    with pytest.raises(ValueError, match="constraint row 0"):
+        mbd.simulate(CartesianPendulum(), 1.0, integrator=method)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 1.5}, r"alpha of SemiExplicit must lie in \[0, 1\]"),
+        ({"estimate": "guess"}, "estimate of SemiExplicit must be one of 'consecutive', 'printed'"),
+        ({"alpha": 0.0, "estimate": "printed"}, "alpha must not be 0"),
+        ({"power_at": "start"}, "power_at of SemiExplicit"),
+    ],
+)
+def test_bad_options_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        mbd.SemiExplicit(**options)
+
+
+@pytest.mark.parametrize("method", [mbd.SemiExplicit(0.5, 0.6, predict_velocity=True), mbd.Theta(0.6)], ids=lambda m: m.name)
+def test_gradients_agree(method):
+    """Of the implicit solve at the recorded steps: reverse, forward, and central differences over replayed steps."""
+
+    def end(stiffness, theta, adjoint="reverse"):
+        used = eqx.tree_at(lambda m: m.beta if hasattr(m, "beta") else m.theta, method, theta)
+        return mbd.simulate(PenaltyPendulum(stiffness=stiffness), 0.4, integrator=used, step=0.02, adjoint=adjoint).final.q[1]
+
+    at = (300.0, 0.6)
+    value, reverse = jax.jit(jax.value_and_grad(end, (0, 1)))(*at)
+    forward = jax.jit(jax.jacfwd(lambda *p: end(*p, adjoint="forward"), (0, 1)))(*at)
+    np.testing.assert_allclose(reverse, forward, rtol=1e-9)
+    for i, small in enumerate((1e-2, 1e-5)):
+        up, down = (float(jax.jit(end)(*(p + sign * small * (i == j) for j, p in enumerate(at)))) for sign in (1, -1))
+        assert float(reverse[i]) == pytest.approx((up - down) / (2 * small), rel=1e-6)
+    assert np.isfinite(value)
+
+
+def test_batch_is_single_runs():
+    """Newton in a batch iterates until the last lane is done: the others must not move on."""
+
+    def end(stiffness):
+        return mbd.simulate(PenaltyPendulum(stiffness=stiffness), 0.5, integrator=mbd.SemiExplicit(0.5, 0.6), max_steps=512).final.q
+
+    stiffness = jnp.array([1e2, 1e3, 1e4])
+    together = jax.jit(jax.vmap(end))(stiffness)
+    np.testing.assert_allclose(together, [jax.jit(end)(k) for k in stiffness], rtol=1e-8)
