@@ -41,8 +41,9 @@ class Evaluation(eqx.Module):
 
 class Scratch(eqx.Module):
     factored: Factored
-    implicit: Float[Array, "motion"]
-    """B of the last attempt, where the next search begins"""
+    motion: Float[Array, "motion"]
+    """A + B of the last attempt along and about the axes of the bodies that B touches: the next search begins with the same, for what is
+    held hardly accelerates however A changes"""
     last: Evaluation
     """of the last accepted step"""
     tried: Evaluation
@@ -86,8 +87,12 @@ class Splitting(eqx.Module):
         q, v = self.part.normalize(self.q + ahead * (self.v + 0.5 * self.h * a), self.v + ahead * a)
         return y - self.part.to_motion(self.q, acceleration_b(self.part, q, v, self.t + ahead, self.x))
 
-    def known(self, acceleration: Float[Array, "touched"]) -> Array:
-        """y of a step whose accelerations are known."""
+    def known_motion(self) -> Array:
+        """A_{n+alpha} along and about the bodies' axes."""
+        return self.part.to_motion(self.q, self.explicit)
+
+    def unknown(self, acceleration: Float[Array, "touched"]) -> Array:
+        """y of a step whose accelerations A + B are known."""
         return self.part.to_motion(self.q, acceleration - self.explicit)
 
 
@@ -179,8 +184,10 @@ class SemiExplicit(AbstractUnconstrained):
 
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
         nothing = Evaluation(state.q, jnp.full_like(state.q, jnp.nan), jnp.zeros(()))
-        unknowns = len(system.stiff_part().motion_lengths()) if system.stiff_coordinates() else 0
-        return state, frozen(Scratch(Factored.nothing(unknowns), jnp.zeros(unknowns), nothing, nothing))
+        touched, motion = np.asarray(system.stiff_coordinates(), int), jnp.zeros(0)
+        if touched.size > 0:
+            motion = system.stiff_part().to_motion(state.q[touched], state.acceleration[touched])
+        return state, frozen(Scratch(Factored.nothing(motion.shape[0]), motion, nothing, nothing))
 
     # --- step -------------------------------------------------------------------------------------------------------------------------
 
@@ -202,10 +209,10 @@ class SemiExplicit(AbstractUnconstrained):
             return new, scratch, StepInfo.nothing_searched()
         tried = Evaluation(q, explicit, h)
         report = self._report(system, state, new, h, (q, v, t, x), scratch.last, tried, info)
-        return new, frozen(Scratch(scratch_after.factored, scratch_after.implicit, scratch.last, tried)), frozen(report)
+        return new, frozen(Scratch(scratch_after.factored, scratch_after.motion, scratch.last, tried)), frozen(report)
 
     def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
-        return Scratch(scratch.factored, scratch.implicit, scratch.tried, scratch.tried)
+        return Scratch(scratch.factored, scratch.motion, scratch.tried, scratch.tried)
 
     def _point(self, system: AbstractSystem, state: State, h: Array) -> tuple[Array, Array, Array, Array]:
         """The arguments of A."""
@@ -227,7 +234,7 @@ class SemiExplicit(AbstractUnconstrained):
             # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
             # implicit function.
             here = frozen(equations)
-            found = here.known(frozen(known.acceleration[touched]))
+            found = here.unknown(frozen(known.acceleration[touched]))
             matrix = jax.jacfwd(here.residual)(found)
             return found - jnp.linalg.solve(matrix, equations.residual(found)), None, None
 
@@ -237,11 +244,11 @@ class SemiExplicit(AbstractUnconstrained):
             length, angle = allowed_accelerations(here.part, here.q, here.v, here.h, self.corrector, *largest)
             # An angular acceleration is twice the acceleration of Euler parameters.
             allowed = jnp.where(np.asarray(here.part.motion_lengths(), bool), length, 2.0 * angle)
-            return solve_acceleration(here.residual, scratch.implicit, scratch.factored, here.h, allowed)
+            return solve_acceleration(here.residual, scratch.motion - here.known_motion(), scratch.factored, here.h, allowed)
 
-        y, (factored, info) = implicit_root(equations.residual, scratch.implicit.shape[0], search)
-        kept = jnp.where(info.converged, y, scratch.implicit)
-        return y, Scratch(factored, kept, scratch.last, scratch.tried), info
+        y, (factored, info) = implicit_root(equations.residual, scratch.motion.shape[0], search)
+        motion = jnp.where(info.converged, y + equations.known_motion(), scratch.motion)
+        return y, Scratch(factored, motion, scratch.last, scratch.tried), info
 
     # --- what a controller sees -------------------------------------------------------------------------------------------------------
 
