@@ -16,14 +16,9 @@ from jaxtyping import Array, Float
 
 from .contact_laws import AbstractContactLaw
 from .forces import AbstractForce
-from .frames import Frame, Wrench, norm, pair_wrench
+from .frames import Frame, Wrench, norm
 from .friction import AbstractFriction, Sliding
-from .rotations import cross
-
-
-def dot(u: Array, w: Array) -> Array:
-    """A sum of products: unlike a matrix product it melts into its neighbours when contacts are stacked and compiled."""
-    return jnp.sum(u * w, axis=-1)
+from .fused import cross, dot, push_apart, velocity_at
 
 
 class Touch(eqx.Module):
@@ -55,7 +50,7 @@ class Touch(eqx.Module):
     def between(a: Frame, b: Frame, point: Array, normal: Array, tangents: Array, depth: Array, travel: Array) -> "Touch":
         """`travel` [m/s] is the velocity of the spot as b sees it, in the ground's axes."""
         # The surfaces' normal velocities are those of any points on the normal, so that the rate belongs to the depth exactly.
-        relative = a.velocity_at(point) - b.velocity_at(point)
+        relative = velocity_at(a, point) - velocity_at(b, point)
         # As b sees it, its own surface rests and that of a moves with the relative velocity.
         entrainment = 0.5 * relative - travel
         spin = dot(normal, a.angular_velocity - b.angular_velocity)
@@ -157,7 +152,7 @@ class AbstractContact(AbstractForce):
     def _spot_wrench(self, touch: Touch, frames: tuple[Frame, ...], x: Array) -> Wrench:
         force, torque, _ = self._force(touch, self._sliding(touch), x)
         a, b = frames
-        return pair_wrench(a, b, touch.point, -force, -torque)
+        return push_apart(a, b, touch.point, force, torque)
 
     def _spot_loads(self, touch: Touch, frames: tuple[Frame, ...], x: Array) -> ContactLoads:
         (a, b), sliding, spot = frames, self._sliding(touch), self.law.spot
@@ -168,7 +163,7 @@ class AbstractContact(AbstractForce):
         elif self._projects:
             slip, friction = dot(touch.tangents.T, slip), dot(touch.tangents.T, friction)
         power = [
-            sign * (dot(force, body.velocity_at(touch.point)) + dot(torque, body.angular_velocity)) for sign, body in ((1.0, a), (-1.0, b))
+            sign * (dot(force, velocity_at(body, touch.point)) + dot(torque, body.angular_velocity)) for sign, body in ((1.0, a), (-1.0, b))
         ]
         return ContactLoads(
             -touch.depth,
@@ -236,9 +231,9 @@ def spatial_touch(
     a, b = frames
     if friction is not None and friction.memory:
         # R_b^T (I - n n^T)
-        tangents = b.rotation.T - b.local_direction(normal)[:, None] * normal
+        tangents = b.rotation.T - dot(b.rotation.T, normal)[:, None] * normal
         return Touch.between(a, b, point, normal, tangents, depth, travel)
-    relative = a.velocity_at(point) - b.velocity_at(point)
+    relative = velocity_at(a, point) - velocity_at(b, point)
     along = dot(normal, relative)
     entrainment = 0.5 * relative - travel
     return Touch(

@@ -17,6 +17,7 @@ from .drivers import Gear, Motion, RackAndPinion
 from .elements import AbstractElement, ground
 from .forces import AbstractForce, Gravity, TorsionSpringDamper
 from .joints import AbstractJoint, Revolute
+from .overlap import check_overlaps
 from .parameters import is_traced, unknown
 from .system import BodyGroup, ElementGroup, System
 
@@ -70,6 +71,7 @@ class Model:
         if is_traced(system):
             # Nothing concrete to analyse: keep watching for redundant rows at run time.
             return system.watching() if system.joint_groups else system
+        check_overlaps(system, [e for e in elements if isinstance(e, AbstractContact)])
         analysis = analyse(system)
         _report(system, analysis, self)
         self._built = system.watching(analysis.redundant_joints, analysis.redundant_rows) if analysis.redundant_rows else system
@@ -175,6 +177,8 @@ def _anonymous(item: Any) -> Any:
             value = ""
         elif field == "bodies":
             value = ("",) * len(value)
+        elif field == "allow_overlap":
+            value = False  # asked for once, at build
         object.__setattr__(copy, field, value)
     return copy
 

@@ -10,6 +10,7 @@ from .contact import AbstractContact, direction, over, planar_touch
 from .contact_laws import AbstractContactLaw
 from .frames import embed, norm
 from .friction import AbstractFriction
+from .fused import direction_of, dot, point_of, velocity_at
 from .parameters import Parameter, nonzero_vector, positive, vector
 
 
@@ -79,9 +80,9 @@ class DiscLine(AbstractContact):
 
     def touch(self, local, frames):
         a, b = frames
-        centre, normal = a.point(local.centre), b.direction(local.normal)
-        depth = self.radius - normal @ (centre - b.point(local.point))
-        travel = a.point_velocity(local.centre) - b.velocity_at(centre)
+        centre, normal = point_of(a, local.centre), direction_of(b, local.normal)
+        depth = self.radius - dot(normal, centre - point_of(b, local.point))
+        travel = velocity_at(a, centre) - velocity_at(b, centre)
         return planar_touch(frames, centre - self.radius * normal, normal, depth, travel)
 
 
@@ -147,9 +148,9 @@ class DiscDisc(AbstractContact):
 
     def touch(self, local, frames):
         a, b = frames
-        centre_a, centre_b = a.point(local.centre_a), b.point(local.centre_b)
+        centre_a, centre_b = point_of(a, local.centre_a), point_of(b, local.centre_b)
         normal, distance = direction(centre_a - centre_b)
         depth = self.radius_a + self.radius_b - distance
         spot = self.radius_b - 0.5 * depth
-        travel = over(spot * (a.point_velocity(local.centre_a) - b.velocity_at(centre_a)), distance)
+        travel = over(spot * (velocity_at(a, centre_a) - velocity_at(b, centre_a)), distance)
         return planar_touch(frames, centre_b + spot * normal, normal, depth, travel)

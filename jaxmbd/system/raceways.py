@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, Touch, direction, dot, over, spatial_touch
+from .contact import AbstractContact, Touch, direction, over, spatial_touch
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
+from .fused import direction_of, dot, point_of, velocity_at
 from .parameters import Parameter, is_traced, positive
 from .rotations import unit
 from .spatial_contacts import CENTRE, DIRECTION, local_centre
@@ -112,8 +113,8 @@ class SphereGroove(AbstractContact):
 
     def touch(self, local, frames):
         a, b = frames
-        centre, axis = a.point(local.centre), b.direction(local.axis)
-        offset = centre - b.point(local.point)
+        centre, axis = point_of(a, local.centre), direction_of(b, local.axis)
+        offset = centre - point_of(b, local.point)
         height = dot(axis, offset)
         radial, distance = direction(offset - height * axis)
         rise = distance - self.pitch_radius
@@ -122,7 +123,7 @@ class SphereGroove(AbstractContact):
         depth = jnp.where(inward, eccentricity, 0.0) - (self.groove_radius - self.radius)
         arm = self.radius - 0.5 * depth
         # As the ring sees it the spot goes round the axis with the ball, and along the groove's section faster than the ball.
-        seen = a.velocity_at(centre) - b.velocity_at(centre)
+        seen = velocity_at(a, centre) - velocity_at(b, centre)
         meridional = dot(seen, radial) * radial + dot(seen, axis) * axis
         round_ = over((distance + arm * dot(out, radial)) * (seen - meridional), distance)
         travel = round_ + over(self.groove_radius * (meridional - dot(out, meridional) * out), eccentricity)
@@ -188,7 +189,7 @@ class CylindricalPocket(AbstractContact):
         return _InHollow(local_centre(a, self.centre), b.local_point(self.point), b.local_direction(unit(self.axis)))
 
     def touch(self, local, frames):
-        centre = frames[0].point(local.centre)
+        centre = point_of(frames[0], local.centre)
         return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
 
 
@@ -245,7 +246,7 @@ class SphericalPocket(AbstractContact):
 
     def touch(self, local, frames):
         # A pocket without an axis: nothing is free to slide along it.
-        centre = frames[0].point(local.centre)
+        centre = point_of(frames[0], local.centre)
         return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
 
 
@@ -328,7 +329,7 @@ class CylinderCylinder(AbstractContact):
 
     def touch(self, local, frames):
         def edge(at):
-            return _in_cylinder(self.friction, frames, frames[0].point(at), local.point, local.axis, self.radius, self.bore_radius)
+            return _in_cylinder(self.friction, frames, point_of(frames[0], at), local.point, local.axis, self.radius, self.bore_radius)
 
         return jax.vmap(edge)(local.edges)
 
@@ -344,11 +345,11 @@ def _in_cylinder(
 ) -> Touch:
     """A circle or sphere about `centre` in the bore of b about a point and an axis of b; without an axis (zero), in a hollow sphere."""
     a, b = frames
-    axis = b.direction(local_axis)
-    offset = centre - b.point(local_point)
+    axis = direction_of(b, local_axis)
+    offset = centre - point_of(b, local_point)
     out, eccentricity = direction(offset - dot(axis, offset) * axis)
     depth = eccentricity - (bore_radius - radius)
-    seen = a.velocity_at(centre) - b.velocity_at(centre)
+    seen = velocity_at(a, centre) - velocity_at(b, centre)
     along = dot(axis, seen) * axis
     travel = along + over(bore_radius * (seen - along - dot(out, seen) * out), eccentricity)
     return spatial_touch(friction, frames, centre + (radius - 0.5 * depth) * out, -out, depth, travel)

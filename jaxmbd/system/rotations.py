@@ -9,10 +9,10 @@ from jaxtyping import Array, Float
 
 # All of these are linear or quadratic in their argument: products with a constant tensor keep traces, and so compile times, short.
 
-_CROSS = np.zeros((3, 3, 3))
+CROSS = np.zeros((3, 3, 3))
 for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-    _CROSS[_i, _j, _k], _CROSS[_i, _k, _j] = 1.0, -1.0
-"""(u x w)_i = _CROSS_ijk u_j w_k"""
+    CROSS[_i, _j, _k], CROSS[_i, _k, _j] = 1.0, -1.0
+"""(u x w)_i = CROSS_ijk u_j w_k"""
 
 _GROUND = np.zeros((3, 4, 4))
 _BODY = np.zeros((3, 4, 4))
@@ -20,18 +20,18 @@ for _i in range(3):
     for _tensor, _sign in ((_GROUND, 1.0), (_BODY, -1.0)):
         _tensor[_i, 0, _i + 1] = -1.0
         _tensor[_i, 1:, 0] = np.eye(3)[_i]
-        _tensor[_i, 1:, 1:] = _sign * _CROSS[_i].T
+        _tensor[_i, 1:, 1:] = _sign * CROSS[_i].T
 """E(p)_ij = _GROUND_ijk p_k = [-e, e0 I + skew(e)], G(p)_ij = _BODY_ijk p_k = [-e, e0 I - skew(e)]"""
 
 _ROTATION = np.einsum("iak,jal->ijkl", _GROUND, _BODY)
 """A(p) = E G^T"""
 
-_PLANE, _TURN, _UPRIGHT = np.diag([1.0, 1.0, 0.0]), _CROSS[2].T, np.diag([0.0, 0.0, 1.0])
+_PLANE, _TURN, _UPRIGHT = np.diag([1.0, 1.0, 0.0]), CROSS[2].T, np.diag([0.0, 0.0, 1.0])
 
 
 def skew(u: Float[Array, "3"]) -> Float[Array, "3 3"]:
     """The matrix of u x."""
-    return jnp.tensordot(_CROSS.swapaxes(1, 2), u, 1)
+    return jnp.tensordot(CROSS.swapaxes(1, 2), u, 1)
 
 
 def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
@@ -70,7 +70,7 @@ def rotation_vector(A: Float[Array, "3 3"]) -> Float[Array, "3"]:
     The vector part of A is sin(angle) axis, half its trace - 1 the cosine; the factor angle / sin(angle) is replaced by its series near
     zero, on the inside of the branch, so that the derivative at zero is exact.
     """
-    s = -0.5 * jnp.tensordot(_CROSS, A, 2)
+    s = -0.5 * jnp.tensordot(CROSS, A, 2)
     sine_squared = s @ s
     cosine = 0.5 * (jnp.trace(A) - 1.0)
     small = (sine_squared < 1e-8) & (cosine > 0)

@@ -6,10 +6,11 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, direction, dot, over, spatial_touch
+from .contact import AbstractContact, direction, over, spatial_touch
 from .contact_laws import AbstractContactLaw
 from .frames import Frame, norm
 from .friction import AbstractFriction
+from .fused import direction_of, dot, point_of, velocity_at
 from .parameters import Parameter, nonzero_vector, positive, vector
 
 POINT = vector("m", 3)
@@ -83,9 +84,9 @@ class SpherePlane(AbstractContact):
 
     def touch(self, local, frames):
         a, b = frames
-        centre, normal = a.point(local.centre), b.direction(local.normal)
-        depth = self.radius - dot(normal, centre - b.point(local.point))
-        travel = a.velocity_at(centre) - b.velocity_at(centre)
+        centre, normal = point_of(a, local.centre), direction_of(b, local.normal)
+        depth = self.radius - dot(normal, centre - point_of(b, local.point))
+        travel = velocity_at(a, centre) - velocity_at(b, centre)
         return spatial_touch(self.friction, frames, centre - self.radius * normal, normal, depth, travel)
 
 
@@ -151,9 +152,9 @@ class SphereSphere(AbstractContact):
 
     def touch(self, local, frames):
         a, b = frames
-        centre_a, centre_b = a.point(local.centre_a), b.point(local.centre_b)
+        centre_a, centre_b = point_of(a, local.centre_a), point_of(b, local.centre_b)
         normal, distance = direction(centre_a - centre_b)
         depth = self.radius_a + self.radius_b - distance
         spot = self.radius_b - 0.5 * depth
-        travel = over(spot * (a.velocity_at(centre_a) - b.velocity_at(centre_a)), distance)
+        travel = over(spot * (velocity_at(a, centre_a) - velocity_at(b, centre_a)), distance)
         return spatial_touch(self.friction, frames, centre_b + spot * normal, normal, depth, travel)
