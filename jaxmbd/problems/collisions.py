@@ -22,9 +22,9 @@ def newton_cradle(balls: int = 5, lifted: int = 1, angle: float = 0.2, gap: floa
     """Newton's cradle: steel balls of 20 mm diameter side by side, each on two strings 200 mm below the ceiling; some are lifted.
 
     The strings of a ball, 30 degrees apart, leave it one degree of freedom. Contacts are Hertz's, without loss. Balls that touch at rest
-    (gap = 0) do *not* do what the toy is known for: an impulse takes a finite time to pass through an elastic contact, and goes through the row as
-    a wave a few balls long. Of one ball's speed v, the last of five gets 0.986 v, and the others keep a remainder, so that they drift apart. With a
-    gap of some depths of contact (10 micrometres) two balls at a time collide, and only the last one moves.
+    (gap = 0) do *not* do what the toy is known for: an impulse takes a finite time to pass through an elastic contact, and goes through the
+    row as a wave a few balls long. Of one ball's speed v, the last of five gets 0.989 v, its neighbour 0.127 v, and the other three go back
+    at 0.014 to 0.071 v. With a gap of some depths of contact (10 micrometres) two balls at a time collide, and only the last one moves.
 
     Names: ball[0] ... ball[n-1] (lifted ones first), string[0] ... two a ball, contact[0] ... between neighbours, gravity.
     """
@@ -50,7 +50,8 @@ def box_on_plane(angle: float = 0.3, static: float = 0.4, kinetic: float = 0.3, 
     """A block of 0.2 x 0.1 x 0.1 m, 2 kg, on a plane that is inclined by an angle [rad], at rest in the depth of its own weight.
 
     Each of its corners has a spring of 100 kN/m and a dashpot of 200 N s/m. With LuGre friction ("lugre") it sticks up to the angle
-    atan(static), and slides down with g (sin - kinetic cos) beyond; regularised Coulomb friction ("coulomb") lets it creep while it should stick.
+    atan(static), and slides down with g (sin - kinetic cos) beyond; regularised Coulomb friction ("coulomb") lets it creep while it should
+    stick.
 
     Names: block, plane (the contact, with loads for each of the eight corners: `plane.friction.static`, ...), gravity.
     """

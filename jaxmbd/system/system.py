@@ -173,11 +173,13 @@ class System(AbstractSystem):
             for i in self.joint_groups[group_number].bodies[place]:
                 held[where, slices[i]] = True
         own = rows - len(self._normalisations())
+        by_name = self.body_slices()
         for row, name in enumerate(self._normalisations()):
-            held[own + row, self.body_slices()[name][2]] = True
+            held[own + row, by_name[name][2]] = True
         for group in self.force_groups:
-            for bodies in group.bodies:
-                depends = np.zeros((_states(group), n), bool)
+            width = _states(group)
+            for bodies in group.bodies if width else ():
+                depends = np.zeros((width, n), bool)
                 for i in bodies:
                     depends[:, slices[i]] = True
                 states.append(depends)
@@ -217,8 +219,9 @@ class System(AbstractSystem):
             return f"body {self._normalisations()[index - rows]!r}"
         index -= rows
         for group in self.force_groups:
+            width = _states(group)
             for name in group.names:
-                index -= _states(group)
+                index -= width
                 if index < 0:
                     return f"force {name!r}"
         return "unknown"
