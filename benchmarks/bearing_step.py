@@ -106,7 +106,10 @@ def measure(rings: str, integrator) -> None:
     print(f"  in a scan        {1e6 * step:8.1f} us a step      (compiled in {compiling:.1f} s; {kernels(program)})")
     print(f"  evaluation of A  {1e6 * a:8.1f} us = {100 * a / step:.0f} %      ({kernels(program_a)})")
     print(f"  a single call    {1e6 * call:8.1f} us             (compiled in {compiling_single:.1f} s)")
-    print(f"  {LANES} in a vmap     {1e6 * batch:8.1f} us a step, {batch / step:.1f} times one lane (compiled in {compiling_batch:.1f} s)", flush=True)
+    print(
+        f"  {LANES} in a vmap     {1e6 * batch:8.1f} us a step, {batch / step:.1f} times one lane (compiled in {compiling_batch:.1f} s)",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

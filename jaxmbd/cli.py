@@ -95,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--integrator", choices=INTEGRATORS, help="default: what the problem suggests, mostly hht")
     run.add_argument("--tolerance", type=float, help=f"accepted local error of adaptive steps; default: {_TOLERANCE:g}")
     run.add_argument("--t1", type=float, help="end time [s]; default: what the problem suggests")
-    run.add_argument("--step", type=float, metavar="H", help="steps of this size [s]; default: adaptive, unless the problem suggests a size")
+    run.add_argument(
+        "--step", type=float, metavar="H", help="steps of this size [s]; default: adaptive, unless the problem suggests a size"
+    )
     run.add_argument(
         "--option",
         nargs="+",

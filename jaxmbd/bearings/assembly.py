@@ -15,7 +15,7 @@ from ..system.elements import ground
 from ..system.forces import PointForce
 from ..system.friction import AbstractFriction
 from ..system.hertz import HertzPoint
-from ..system.joints import AbstractJoint, Cylindrical, Fixed, Parallel, Penalty, Planar, Revolute
+from ..system.joints import AbstractJoint, Cylindrical, Parallel, Penalty, Planar, Revolute
 from ..system.model import Model
 from ..system.parameters import Parameter, scalar
 from ..system.rotors import Rotor
@@ -45,7 +45,11 @@ class Turning(eqx.Module):
 def model(bearing: "DeepGroove", start: "Start") -> Model:
     """All of it."""
     bodies = [*rings(bearing, start.inner_position, bearing.rings), *balls(bearing, start), cage(bearing, start)]
-    contacts = [*races(bearing, start.ball_position, bearing.friction, start.inner_position), *pockets(bearing, start), *guidance(bearing, start)]
+    contacts = [
+        *races(bearing, start.ball_position, bearing.friction, start.inner_position),
+        *pockets(bearing, start),
+        *guidance(bearing, start),
+    ]
     joints = penalty_joints(bearing, start.inner_position) if bearing.rings == "penalty" else []
     return Model(bodies, joints, [*contacts, load(bearing, start.inner_position)])
 

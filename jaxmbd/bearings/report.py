@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from .deep_groove import DeepGroove
 
 
-
 class Race(eqx.Module):
     """Balls on one ring; rows are saved times, columns balls."""
 
@@ -116,11 +115,15 @@ def report(bearing: "DeepGroove", solution: Solution) -> Report:
     orbit = (radial[..., 0] * ball.velocity[..., 1] - radial[..., 1] * ball.velocity[..., 0]) / square
     around = radial / jnp.sqrt(square)[..., None]
     relative = ball.angular_velocity - orbit[..., None] * np.array([0.0, 0.0, 1.0])
-    inner, outer = (_race(_pick(system, loads, f"ball_{ring}"), body(place[ring]), around, sign) for ring, sign in (("inner", 1), ("outer", -1)))
+    inner, outer = (
+        _race(_pick(system, loads, f"ball_{ring}"), body(place[ring]), around, sign) for ring, sign in (("inner", 1), ("outer", -1))
+    )
     guides = _pick(system, loads, "guidance")
     total = sum(jnp.sum(load.power, axis=tuple(range(1, load.power.ndim))) for load in loads.values())
     weight = inner.load + outer.load
-    angle = jnp.sum(inner.load * inner.contact_angle + outer.load * outer.contact_angle, axis=1) / jnp.maximum(jnp.sum(weight, axis=1), 1e-300)
+    angle = jnp.sum(inner.load * inner.contact_angle + outer.load * outer.contact_angle, axis=1) / jnp.maximum(
+        jnp.sum(weight, axis=1), 1e-300
+    )
     return Report(
         solution.ts,
         inner,
@@ -145,9 +148,7 @@ def _everything(system: System, state: State) -> tuple[Frame, dict[int, ContactL
         zip(system.force_groups, system._geometry().forces, system._states_by_group(state.x), strict=True)
     ):
         if isinstance(group.element, AbstractContact):
-            loads[number] = map_elements(
-                lambda e, loc, f, s: e.loads(e.touch(loc, f), f, s), group.element, local, group.frames(frames), x
-            )
+            loads[number] = map_elements(lambda e, loc, f, s: e.loads(e.touch(loc, f), f, s), group.element, local, group.frames(frames), x)
     return frames, loads
 
 

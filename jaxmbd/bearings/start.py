@@ -16,7 +16,7 @@ from ..system.equations import acceleration_a
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
 from ..system.system import System
-from . import assembly, geometry
+from . import assembly
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -253,13 +253,17 @@ def _without_friction(bearing: "DeepGroove") -> Start:
     line = np.arctan2(height, outward)
     orbit, spin = float(speeds.orbit), float(speeds.spin)
     axis = np.concatenate([-np.sin(line)[:, None] * around, np.cos(line)[:, None]], axis=1)
-    return Start(position, orbit * radius[:, None] * tangent, spin * axis + orbit * _UP, ring, np.asarray(orbit), np.asarray(left / largest))
+    return Start(
+        position, orbit * radius[:, None] * tangent, spin * axis + orbit * _UP, ring, np.asarray(orbit), np.asarray(left / largest)
+    )
 
 
 def _guess(bearing: "DeepGroove", angles: np.ndarray) -> np.ndarray:
     """Displacements [um] at which the most loaded balls touch both rings."""
     yields = sum((float(abs(bearing.radial_load)) * 5 / bearing.balls / bearing.hertz(r).stiffness) ** (2 / 3) for r in assembly.RINGS)
-    across = np.sign(float(bearing.radial_load)) * (0.5 * max(float(bearing.clearance), 0.0) + float(yields)) if "x" in bearing.free else 0.0
+    across = (
+        np.sign(float(bearing.radial_load)) * (0.5 * max(float(bearing.clearance), 0.0) + float(yields)) if "x" in bearing.free else 0.0
+    )
     along = 0.0
     if "z" in bearing.free and bearing.axial_load != 0:
         angle, _ = _loaded_angle(bearing)

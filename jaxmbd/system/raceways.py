@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, Touch, direction, dot, over, spatial_touch
+from .contact import AbstractContact, Touch, direction, over, spatial_touch
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction

@@ -218,11 +218,13 @@ class System(AbstractSystem):
             for i in self.joint_groups[group_number].bodies[place]:
                 held[where, slices[i]] = True
         own = rows - len(self._normalisations())
+        by_name = self.body_slices()
         for row, name in enumerate(self._normalisations()):
-            held[own + row, self.body_slices()[name][2]] = True
+            held[own + row, by_name[name][2]] = True
         for group in self.force_groups:
-            for bodies in group.bodies:
-                depends = np.zeros((_states(group), n), bool)
+            width = _states(group)
+            for bodies in group.bodies if width else ():
+                depends = np.zeros((width, n), bool)
                 for i in bodies:
                     depends[:, slices[i]] = True
                 states.append(depends)
@@ -262,8 +264,9 @@ class System(AbstractSystem):
             return f"body {self._normalisations()[index - rows]!r}"
         index -= rows
         for group in self.force_groups:
+            width = _states(group)
             for name in group.names:
-                index -= _states(group)
+                index -= width
                 if index < 0:
                     return f"force {name!r}"
         return "unknown"
@@ -550,10 +553,16 @@ def _states(group: ElementGroup) -> int:
     return jax.eval_shape(lambda: _initial_states(group)).shape[-1]
 
 
+_FEW = 4096
+"""Sums over up to so many pairs of a frame and a part are a product with a matrix of ones, which is faster than a scatter."""
+
+
 def _scatter(bodies: tuple[tuple[int, ...], ...]) -> Callable[[Array, Array], Array]:
     index = np.asarray(bodies).ravel()
 
     def add(total: Array, parts: Array) -> Array:
+        if total.shape[0] * index.size <= _FEW:
+            return total + (np.arange(total.shape[0])[:, None] == index).astype(float) @ parts.reshape(-1, 3)
         return total + jax.ops.segment_sum(parts.reshape(-1, 3), index, num_segments=total.shape[0])
 
     return add
