@@ -83,10 +83,8 @@ def _bounds(run: mbd.Solution) -> None:
     wrong = np.max(np.abs(found - 1.0))
     print(f"  Verlet: {found.size} tops within {100 * wrong:.2f} % (2 %), {stats['steps']} steps (4000).")
     steps, attempts = np.asarray(run.steps), stats["steps"] + stats["rejected"]
-    ratio = np.max(steps[1:] / steps[:-1]), np.min(steps[1:] / steps[:-1])
-    print(
-        f"  {attempts / stats['steps']:.2f} trials a step; from one step to the next at most {ratio[0]:.0f} times longer, {1 / ratio[1]:.0f} times shorter."
-    )
+    longer, shorter = np.max(steps[1:] / steps[:-1]), np.max(steps[:-1] / steps[1:])
+    print(f"  {attempts / stats['steps']:.2f} trials a step; successive steps differ by factors of up to {longer:.0f} and 1/{shorter:.0f}.")
 
 
 def figure_2(run: mbd.Solution, out: Path) -> None:

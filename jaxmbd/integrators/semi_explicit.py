@@ -212,8 +212,7 @@ class SemiExplicit(AbstractUnconstrained):
 
     def _solve(self, equations: Splitting, factored: Factored | None, known: State | None) -> tuple[Array, Any, NewtonInfo | None]:
         """The unknowns."""
-        if known is not None or factored is None:
-            assert known is not None
+        if known is not None:
             # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
             # implicit function.
             there = frozen(equations)
@@ -221,11 +220,14 @@ class SemiExplicit(AbstractUnconstrained):
             matrix = jax.jacfwd(there.residual)(found)
             return found - jnp.linalg.solve(matrix, equations.residual(found)), None, None
 
+        assert factored is not None
+        last = factored
+
         def search():
             here = frozen(equations)
             old, h = here.old, here.h
             allowed = allowed_accelerations(here.system, old, h, self.corrector, here.explicit, old.acceleration)[here.touched()]
-            return solve_acceleration(here.residual, here.unknowns(old.acceleration), factored, h, allowed)
+            return solve_acceleration(here.residual, here.unknowns(old.acceleration), last, h, allowed)
 
         w, (factored, info) = implicit_root(equations.residual, equations.touched().shape[0], search)
         return w, factored, info
