@@ -353,16 +353,17 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
             if taken_orders is not None:
                 orders.append(np.asarray(taken_orders)[1 : count + 1])
             t = float(state.t)
+            ended = stretch.result != RESULTS.successful
+            done = not bool(ended) and (t >= float(job.t1) if job.steps is None else taken >= job.steps.shape[0])
             if job.saveat is None or times is None:
                 pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[1 : n + 1], record.states))
             else:
-                mine = (times > saved_until) & (times <= t)
+                # The sum of many prescribed steps may fall short of t1 by rounding.
+                mine = (times > saved_until) & ((times <= t) | done)
                 saved = _rows_at(job.integrator, record, stretch.count, job.saveat)
                 pieces.append(jax.tree.map(lambda leaf, keep=mine: np.asarray(leaf)[keep], saved))
                 saved_until = t
             bar.show(t)
-            ended = stretch.result != RESULTS.successful
-            done = t >= float(job.t1) if job.steps is None else taken >= job.steps.shape[0]
             if bool(ended) or done or taken >= max_steps:
                 break
     result = stretch.result

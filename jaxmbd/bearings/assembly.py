@@ -1,26 +1,23 @@
 """A bearing's bodies, contacts and joints."""
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from ..system.bodies import AbstractBody, RigidBody
 from ..system.contact import AbstractContact
-from ..system.contact_laws import HuntCrossley
-from ..system.drivers import Motion
-from ..system.elements import ground
+from ..system.contact_laws import HertzLine, HuntCrossley
 from ..system.forces import PointForce
 from ..system.friction import AbstractFriction
-from ..system.hertz import HertzPoint
-from ..system.joints import AbstractJoint, Cylindrical, Parallel, Penalty, Planar, Revolute
+from ..system.hertz import HertzPoint, line_stiffness
 from ..system.model import Model
-from ..system.parameters import Parameter, scalar
+from ..system.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
 from ..system.rotors import Rotor
 from . import geometry
-from ._pairs import SphereGroove, SpherePocket
+from .mounts import Mount
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -31,27 +28,12 @@ CENTRE = (0.0, 0.0, 0.0)
 RINGS = ("inner", "outer")
 
 
-class Turning(eqx.Module):
-    """An angle that grows at a constant speed."""
-
-    speed: Float[Array, ""]
-    """rad/s"""
-    parameters: ClassVar[dict[str, Parameter]] = {"speed": scalar("rad/s")}
-
-    def __call__(self, t: Array) -> Array:
-        return self.speed * t
-
-
 def model(bearing: "DeepGroove", start: "Start") -> Model:
     """All of it."""
     bodies = [*rings(bearing, start.inner_position, bearing.rings), *balls(bearing, start), cage(bearing, start)]
-    contacts = [
-        *races(bearing, start.ball_position, bearing.friction, start.inner_position),
-        *pockets(bearing, start),
-        *guidance(bearing, start),
-    ]
-    joints = penalty_joints(bearing, start.inner_position) if bearing.rings == "penalty" else []
-    return Model(bodies, joints, [*contacts, load(bearing, start.inner_position)])
+    contacts = [*races(bearing, bearing.balls, bearing.friction), *pockets(bearing, start), *guidance(bearing)]
+    held = mounts(bearing) if bearing.rings == "penalty" else []
+    return Model(bodies, [], [*contacts, load(bearing, start.inner_position), *held])
 
 
 # --- bodies -------------------------------------------------------------------------------------------------------------------------------
@@ -119,7 +101,7 @@ def races_only(bearing: "DeepGroove", position: Any, ring: Any, friction: Abstra
     return Model(
         [*rings(bearing, ring, "prescribed"), *made],
         [],
-        [*races(bearing, position, friction, ring), load(bearing, ring, share)],
+        [*races(bearing, len(made), friction), load(bearing, ring, share)],
     )
 
 
@@ -139,10 +121,10 @@ def _law(point: HertzPoint, stiffness: Any, damping: Any) -> HuntCrossley:
     return HuntCrossley(point, damping)
 
 
-def races(bearing: "DeepGroove", position: Any, friction: AbstractFriction | None, inner_position: Any) -> list[AbstractContact]:
+def races(bearing: "DeepGroove", count: int, friction: AbstractFriction | None) -> list[AbstractContact]:
     """Balls on both rings."""
     made = []
-    for ring, centre in (("inner", inner_position), ("outer", CENTRE)):
+    for ring, side in (("inner", "outside"), ("outer", "inside")):
         law = _law(bearing.hertz(ring), getattr(bearing, f"stiffness_{ring}"), bearing.damping)
         made += [
             SphereGroove(
@@ -150,14 +132,14 @@ def races(bearing: "DeepGroove", position: Any, friction: AbstractFriction | Non
                 f"ball[{i}]",
                 ring,
                 radius=0.5 * bearing.ball_diameter,
-                centre=centre,
-                axis=AXIS,
-                pitch_radius=bearing.groove_circle(ring),
                 groove_radius=getattr(bearing, f"conformity_{ring}") * bearing.ball_diameter,
+                pitch_radius=bearing.groove_circle(ring),
+                axis=AXIS,
                 law=law,
                 friction=friction,
+                side=side,
             )
-            for i in range(len(position))
+            for i in range(count)
         ]
     return made
 
@@ -166,52 +148,55 @@ def pockets(bearing: "DeepGroove", start: "Start") -> list[AbstractContact]:
     """Balls in the cage's pockets."""
     radius = 0.5 * bearing.ball_diameter
     pocket = radius + bearing.pocket_clearance
-    point = HertzPoint.spheres(radius, -pocket, bearing.material, bearing.cage_material)
-    law = _law(point, None, bearing.cage_damping)
-    middle = cage_position(bearing, start)
+    if bearing.pocket == "spherical":
+        point = HertzPoint.spheres(radius, -pocket, bearing.material, bearing.cage_material)
+    else:
+        point = HertzPoint(jnp.ones(2) / radius, jnp.stack([-1.0 / pocket, 0.0 * pocket]), bearing.material, bearing.cage_material)
+    law, middle = _law(point, None, bearing.cage_damping), cage_position(bearing, start)
     angles = 2 * np.pi * np.arange(bearing.balls) / bearing.balls
-    around = np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)
+    made = []
+    for i, out in enumerate(np.stack([np.cos(angles), np.sin(angles), 0 * angles], axis=1)):
+        shape: dict[str, Any] = {"radius": radius, "pocket_radius": pocket, "point": middle + 0.5 * bearing.pitch_diameter * out}
+        kind = SphericalPocket
+        if bearing.pocket == "cylindrical":
+            kind, shape["axis"] = CylindricalPocket, out
+        made.append(kind(f"ball_pocket[{i}]", f"ball[{i}]", "cage", law=law, friction=bearing.cage_friction, **shape))
+    return made
+
+
+def guidance(bearing: "DeepGroove") -> list[AbstractContact]:
+    """The cage on the land of a ring, touching with either half of its width."""
+    if bearing.guidance == "balls":
+        return []
+    law = HertzLine(line_stiffness(0.5 * bearing.cage_width, bearing.material, bearing.cage_material), bearing.cage_damping)
+    land = bearing.land(bearing.guidance)
+    outer = bearing.guidance == "outer"
     return [
-        SpherePocket(
-            f"ball_pocket[{i}]",
-            f"ball[{i}]",
-            "cage",
-            radius=radius,
-            point=middle + 0.5 * bearing.pitch_diameter * out,
-            pocket_radius=pocket,
+        CylinderCylinder(
+            "guidance",
+            "cage" if outer else "inner",
+            "outer" if outer else "cage",
+            radius=land - bearing.guidance_clearance if outer else land,
+            bore_radius=land if outer else land + bearing.guidance_clearance,
+            width=bearing.cage_width,
+            axis=AXIS,
             law=law,
             friction=bearing.cage_friction,
         )
-        for i, out in enumerate(around)
     ]
-
-
-def guidance(bearing: "DeepGroove", start: "Start") -> list[AbstractContact]:
-    return []
 
 
 # --- penalty joints -----------------------------------------------------------------------------------------------------------------------
 
 
-def _penalty(bearing: "DeepGroove", ring: str) -> Penalty:
-    """Springs on which the ring would swing at the penalty frequency, with the damping ratio that is asked for."""
-    inertia, frequency = ring_inertia(bearing, ring), bearing.penalty_frequency
+def mounts(bearing: "DeepGroove") -> list[Mount]:
+    """The outer ring is held or driven; the inner ring is driven, kept from tilting, and held where it is not free. On its mount alone a
+    ring would swing at the penalty frequency, with the damping ratio that is asked for."""
+    made, frequency = [], bearing.penalty_frequency
     loss = 2.0 * bearing.penalty_damping_ratio * frequency
-    return Penalty(inertia.mass * frequency**2, inertia.mass * loss, inertia.axial * frequency**2, inertia.axial * loss)
-
-
-def penalty_joints(bearing: "DeepGroove", inner_position: Any) -> list[AbstractJoint]:
-    """The outer ring is held or driven, the inner ring driven in rotation, kept from tilting, and held where it is not free."""
-    outer, inner = _penalty(bearing, "outer"), _penalty(bearing, "inner")
-    guides = {"": Revolute, "z": Cylindrical, "xy": Planar}
-    if bearing.free == "xyz":
-        guide = Parallel("guide", ground, "inner", AXIS, penalty=inner)
-    else:
-        guide = guides[bearing.free]("guide", ground, "inner", inner_position, AXIS, penalty=inner)
-    drive = Motion("drive", ground, "inner", None, AXIS, Turning(jnp.asarray(bearing.inner_speed)), penalty=inner)
-    return [
-        Revolute("hold", ground, "outer", CENTRE, AXIS, penalty=outer),
-        Motion("outer_drive", ground, "outer", None, AXIS, Turning(jnp.asarray(bearing.outer_speed)), penalty=outer),
-        guide,
-        drive,
-    ]
+    for name, ring, speed, free in (("guide", "inner", bearing.inner_speed, bearing.free), ("hold", "outer", bearing.outer_speed, "")):
+        inertia = ring_inertia(bearing, ring)
+        held = [0.0 if c in free else 1.0 for c in "xyz"]
+        springs = inertia.mass * frequency**2, inertia.mass * loss, inertia.axial * frequency**2, inertia.axial * loss
+        made.append(Mount(name, ring, AXIS, speed, held, *springs))
+    return made

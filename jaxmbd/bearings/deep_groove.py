@@ -19,6 +19,7 @@ from .report import Report, report
 from .start import Start, quasi_static
 
 _FREEDOMS = ("", "z", "xy", "xyz")
+_POCKETS = ("spherical", "cylindrical")
 
 
 def _conformity(owner: str) -> Parameter:
@@ -41,13 +42,13 @@ class DeepGroove(eqx.Module):
         print(bearing.report(solution))
 
     `rings` says how the rings are held and driven. "prescribed": both are `Rotor`s, without any constraint: explicit methods run it.
-    "penalty": both are rigid bodies, held and driven by stiff penalty joints of family B: for `SemiExplicit`. The inner ring does not tilt,
+    "penalty": both are rigid bodies, held and driven by stiff penalties of family B (`Mount`): for `SemiExplicit`. The inner ring does not tilt,
     and of its translations those in `free` are free; by default "z", or "xyz" if there is a radial load. The loads act on the inner
     ring: `axial_load` along z, `radial_load` along x.
 
     Contacts are ball-inner, ball-outer (elliptical Hertz contacts with Hunt and Crossley's damping, sliding and spinning friction by the law
     `friction`), ball-pocket, and cage-ring (the `guidance` ring's land). Names: inner, outer, ball[i], cage; ball_inner[i], ball_outer[i],
-    ball_pocket[i], guidance; load; hold (outer ring), guide and drive (inner ring): "ball_inner[3].law.stiffness", "drive.speed".
+    ball_pocket[i], guidance; load; with penalties hold (outer ring) and guide (inner ring): "ball_inner[3].law.stiffness", "guide.stiffness".
 
     Approximations: raceway curvatures for stiffness are those at the free contact angle; the rings are hollow cylinders less their grooves,
     the cage is a thin hoop; all bodies are rigid but for the contacts; shoulders have no edge; no churning of oil.
@@ -91,6 +92,8 @@ class DeepGroove(eqx.Module):
     cage_friction: AbstractFriction
     pocket_clearance: Float[Array, ""]
     """m, radial, of a ball in its pocket"""
+    pocket: str = eqx.field(static=True)
+    """the pockets' shape, "spherical" or "cylindrical" (about a radius of the bearing)"""
     guidance_clearance: Float[Array, ""]
     """m, radial, of the cage to the land that guides it"""
     guidance: str = eqx.field(static=True)
@@ -162,9 +165,10 @@ class DeepGroove(eqx.Module):
         cage_mass: Any = 15e-3,
         cage_width: Any = 14e-3,
         cage_material: Material | None = None,
-        cage_damping: Any = 0.2,
+        cage_damping: Any = 1.0,
         cage_friction: Any = 0.05,
         pocket_clearance: Any = 0.1e-3,
+        pocket: str = "spherical",
         guidance_clearance: Any = 0.2e-3,
         guidance: str = "outer",
         cage_offset: Any = (0.0, 0.0, 0.0),
@@ -187,7 +191,8 @@ class DeepGroove(eqx.Module):
         self.friction, self.cage_friction = _law("friction", friction), _law("cage_friction", cage_friction)
         if free is None:
             free = "z" if not is_traced(self.radial_load) and self.radial_load == 0 else "xyz"
-        self.balls, self.guidance, self.rings, self.free, self.allow_interference = balls, guidance, rings, free, allow_interference
+        self.balls, self.rings, self.free, self.allow_interference = balls, rings, free, allow_interference
+        self.guidance, self.pocket = guidance, pocket
         _check(self)
 
     def replace(self, **changes: Any) -> "DeepGroove":
@@ -258,7 +263,8 @@ def _law(name: str, given: Any) -> AbstractFriction:
 
 def _check(bearing: DeepGroove) -> None:
     """What single numbers do not show: a bearing whose parts fit together."""
-    for field, choices in (("rings", ("penalty", "prescribed")), ("guidance", ("inner", "outer", "balls")), ("free", _FREEDOMS)):
+    known = {"rings": ("penalty", "prescribed"), "guidance": ("inner", "outer", "balls"), "free": _FREEDOMS, "pocket": _POCKETS}
+    for field, choices in known.items():
         value = getattr(bearing, field)
         if value not in choices:
             raise ValueError(f"{field} of the bearing must be one of {', '.join(map(repr, choices))}, got {value!r}.")

@@ -23,7 +23,7 @@ def ball_bearing(
     stability); with rings="prescribed" they have no joints at all, for Verlet and other explicit methods.
 
     `mbd.bearings.DeepGroove` has all parameters, and reports in an engineer's terms. Names: inner, outer, ball[0], ..., cage; ball_inner[0], ...,
-    ball_outer[0], ..., ball_pocket[0], ..., guidance; load; hold, outer_drive, guide, drive.
+    ball_outer[0], ..., ball_pocket[0], ..., guidance; load; hold, guide.
     """
     return DeepGroove(
         balls=balls,

@@ -64,7 +64,8 @@ class SphereGroove(AbstractContact):
     """m, of the ball; None: its centre of mass"""
     point: Float[Array, "3"] | None
     """m, on the ring's axis in the middle plane of the groove; None: the ring's centre of mass"""
-    side: str = eqx.field(static=True)
+    towards: Float[Array, ""]
+    """1: inside, the groove holds the ball against going outward; -1: outside. A number, so that both rings' contacts are one stack"""
     stiff: bool = eqx.field(static=True)
     allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
@@ -99,7 +100,7 @@ class SphereGroove(AbstractContact):
         self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
         if side not in ("inside", "outside"):
             raise ValueError(f"{self.label}: side must be 'outside' (of an inner ring) or 'inside' (of an outer ring), got {side!r}.")
-        self.side = side
+        self.towards = np.asarray(1.0 if side == "inside" else -1.0)
         _check_fit(self.label, "groove_radius", self.groove_radius, self.radius)
         _check_fit(self.label, "pitch_radius", self.pitch_radius, self.groove_radius, "groove_radius")
 
@@ -118,8 +119,7 @@ class SphereGroove(AbstractContact):
         radial, distance = direction(offset - height * axis)
         rise = distance - self.pitch_radius
         out, eccentricity = direction(rise * radial + height * axis)
-        inward = rise < 0 if self.side == "outside" else rise > 0
-        depth = jnp.where(inward, eccentricity, 0.0) - (self.groove_radius - self.radius)
+        depth = jnp.where(self.towards * rise > 0, eccentricity, 0.0) - (self.groove_radius - self.radius)
         arm = self.radius - 0.5 * depth
         # As the ring sees it the spot goes round the axis with the ball, and along the groove's section faster than the ball.
         seen = a.velocity_at(centre) - b.velocity_at(centre)
