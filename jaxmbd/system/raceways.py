@@ -17,7 +17,7 @@ from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, is_traced, positive
-from .rotations import unit
+from .rotations import dot, unit
 from .spatial_contacts import CENTRE, DIRECTION, local_centre
 
 

@@ -13,7 +13,7 @@ from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, positive
-from .rotations import unit
+from .rotations import dot, unit
 from .spatial_contacts import CENTRE, DIRECTION, POINT, local_centre
 
 _CORNERS = 0.5 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
