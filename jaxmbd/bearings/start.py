@@ -53,9 +53,10 @@ def quasi_static(bearing: "DeepGroove") -> Start:
     at the speeds of pure rolling."""
     if is_traced(bearing):
         raise ValueError("the quasi-static start of the bearing cannot be traced: compute start = bearing.start() first, and pass it on.")
-    if "z" in bearing.free and bearing.radial_load == 0 and bearing.axial_load != 0:
-        return _axial(bearing)
-    return _without_friction(bearing)
+    with jax.ensure_compile_time_eval():
+        if "z" in bearing.free and bearing.radial_load == 0 and bearing.axial_load != 0:
+            return _axial(bearing)
+        return _without_friction(bearing)
 
 
 # --- axial load: one ball stands for all --------------------------------------------------------------------------------------------------
@@ -86,28 +87,30 @@ def _axial_residual_and_slope(system: System, scales: _Scales, z: Array) -> tupl
     return residual(z), jax.jacfwd(residual)(z)
 
 
+def _balls(system: System) -> slice:
+    """Where the balls' coordinates stand: they are of one kind, one after the other."""
+    slices = [where for name, (_, _, where) in system.body_slices().items() if name.startswith("ball")]
+    return slice(slices[0].start, slices[-1].stop)
+
+
 def _place(system: System, position: Array, velocity: Array, spin: Array, ring: Array) -> tuple[Array, Array]:
     """q and v of a system of rotors and balls, with the balls and the inner ring moved; orientations are the initial ones."""
-    q, v, slices = system.q0, system.v0, system.body_slices()
-    for i in range(position.shape[0]):
-        at = slices[f"ball[{i}]"][2]
-        p = q[at.start + 3 : at.stop]
-        rates = 0.5 * ground_rates(p).T @ spin[i]
-        q = q.at[at.start : at.start + 3].set(position[i])
-        v = v.at[at].set(jnp.concatenate([velocity[i], rates]))
-    at = slices["inner"][2]
-    return q.at[at.start : at.start + 3].set(ring), v
+    q, v, balls, inner = system.q0, system.v0, _balls(system), system.body_slices()["inner"][2]
+    p = q[balls].reshape(-1, 7)[:, 3:]
+    rates = jax.vmap(lambda p, spin: 0.5 * ground_rates(p).T @ spin)(p, spin)
+    q = q.at[balls].set(jnp.concatenate([position, p], axis=1).ravel())
+    v = v.at[balls].set(jnp.concatenate([velocity, rates], axis=1).ravel())
+    return q.at[inner.start : inner.start + 3].set(ring), v
 
 
 def _accelerations(system: System, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
     """(of every ball: linear and angular, of the inner ring: linear, a ball's mass, its moment of inertia)"""
-    a = acceleration_a(system, q, v, jnp.zeros(()), system.x0)
-    balls, slices = [], system.body_slices()
-    for name, (_, _, at) in slices.items():
-        if name.startswith("ball"):
-            # omega = 2 E p', and E' p' = 0
-            balls.append(jnp.concatenate([a[at][:3], 2.0 * ground_rates(q[at][3:]) @ a[at][3:]]))
-    return jnp.stack(balls), a[slices["inner"][2]][:3], system.get("ball[0].mass"), system.get("ball[0].inertia")[0, 0]
+    a, balls = acceleration_a(system, q, v, jnp.zeros(()), system.x0), _balls(system)
+    own, p = a[balls].reshape(-1, 7), q[balls].reshape(-1, 7)[:, 3:]
+    # omega = 2 E p', and E' p' = 0
+    turning = jax.vmap(lambda p, rates: 2.0 * ground_rates(p) @ rates)(p, own[:, 3:])
+    inner = a[system.body_slices()["inner"][2]][:3]
+    return jnp.concatenate([own[:, :3], turning], axis=1), inner, system.get("ball[0].mass"), system.get("ball[0].inertia")[0, 0]
 
 
 def _axial(bearing: "DeepGroove") -> Start:
@@ -270,7 +273,11 @@ def _guess(bearing: "DeepGroove", angles: np.ndarray) -> np.ndarray:
         reach = float((bearing.conformity_inner + bearing.conformity_outer - 1.0) * bearing.ball_diameter)
         along = np.sign(float(bearing.axial_load)) * reach * np.sin(angle)
     ring = {"x": across, "y": 0.0, "z": along}
-    shift = np.maximum(0.5 * across * np.cos(angles), 0.25 * float(bearing.clearance))
+    # Unloaded balls lie on the outer ring: where they just touched it there would be no stiffness to begin with.
+    mass = float(geometry.ball_inertia(bearing.ball_diameter, bearing.material.density).mass)  # pyright: ignore[reportArgumentType]
+    flung = mass * float(bearing.epicyclic().orbit) ** 2 * 0.5 * float(bearing.pitch_diameter)
+    lying = 0.25 * float(bearing.clearance) + float(bearing.hertz("outer").depth(flung))
+    shift = np.maximum(0.5 * across * np.cos(angles), lying)
     return 1e6 * np.concatenate([shift, np.full(bearing.balls, 0.5 * along), [ring[c] for c in bearing.free]])
 
 
