@@ -289,9 +289,15 @@ class SemiExplicit(AbstractUnconstrained):
 
 
 def _consecutive_estimate(system: AbstractSystem, last: Evaluation, tried: Evaluation) -> Array:
-    """|A_k - A_{k-1}| over the distance of their arguments, for the translation and the rotation of every body; the largest."""
+    """|A_k - A_{k-1}| over the distance of their arguments, for the translation and the rotation of every body; the largest.
+
+    Bodies that B holds are left out: they hardly move while contacts push them, and the quotient would be that of other bodies' motion.
+    """
     part = 2 * np.asarray(system.coordinate_bodies(), int) + ~np.asarray(system.coordinate_lengths(), bool)
     member = jnp.asarray(part[None, :] == np.unique(part)[:, None], float)
+    held = np.isin(np.arange(part.size), system.stiff_coordinates())
+    if not np.all(held):
+        member = member * ~held
     squares = jnp.stack([(tried.a - last.a) ** 2, (tried.q - last.q) ** 2, tried.q**2], axis=1)
     change, distance, size = (member @ squares).T
     moved = distance > _STANDSTILL**2 * size

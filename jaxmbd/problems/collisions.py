@@ -49,9 +49,9 @@ def newton_cradle(balls: int = 5, lifted: int = 1, angle: float = 0.2, gap: floa
 def box_on_plane(angle: float = 0.3, static: float = 0.4, kinetic: float = 0.3, friction: str = "lugre") -> Model:
     """A block of 0.2 x 0.1 x 0.1 m, 2 kg, on a plane that is inclined by an angle [rad], at rest in the depth of its own weight.
 
-    Each of its corners has a spring of 100 kN/m and a dashpot of 200 N s/m. With LuGre friction ("lugre") it sticks up to the angle
-    atan(static), and slides down with g (sin - kinetic cos) beyond; regularised Coulomb friction ("coulomb") lets it creep while it should
-    stick.
+    Each of its corners has a spring of 100 kN/m and a dashpot of 200 N s/m. With LuGre friction ("lugre") it sticks on slopes up to
+    atan(static), and slides down with g (sin - kinetic cos) on steeper ones. It is let go at t = 0 with slack bristles: this sudden load may
+    break it loose between atan(kinetic) and atan(static). Regularised Coulomb friction ("coulomb") lets it creep while it should stick.
 
     Names: block, plane (the contact, with loads for each of the eight corners: `plane.friction.static`, ...), gravity.
     """
