@@ -33,6 +33,13 @@ from .system.bodies import PointMass as PointMass
 from .system.bodies import RigidBody as RigidBody
 from .system.contact import AbstractContact as AbstractContact
 from .system.contact import ContactLoads as ContactLoads
+from .system.contact_groups import Box as Box
+from .system.contact_groups import Capsule as Capsule
+from .system.contact_groups import Disc as Disc
+from .system.contact_groups import Line as Line
+from .system.contact_groups import Plane as Plane
+from .system.contact_groups import Sphere as Sphere
+from .system.contact_groups import contacts as contacts
 from .system.contact_laws import AbstractContactLaw as AbstractContactLaw
 from .system.contact_laws import Hertz as Hertz
 from .system.contact_laws import HertzLine as HertzLine
@@ -86,6 +93,8 @@ from .system.raceways import CylindricalPocket as CylindricalPocket
 from .system.raceways import SphereGroove as SphereGroove
 from .system.raceways import SphericalPocket as SphericalPocket
 from .system.rotors import Rotor as Rotor
+from .system.solids import BoxPlane as BoxPlane
+from .system.solids import CapsulePlane as CapsulePlane
 from .system.spatial_contacts import SpherePlane as SpherePlane
 from .system.spatial_contacts import SphereSphere as SphereSphere
 from .system.state import State as State

@@ -157,7 +157,10 @@ class Solution(eqx.Module):
         return Reaction(force[:, :2], torque[:, 2], unique) if system.planar else Reaction(force, torque, unique)
 
     def contact(self, name: str) -> ContactLoads:
-        """Gap, normal force, slip, friction and power of a contact."""
+        """Gap, normal force, slip, friction and power of a contact; of a group of contacts "name[0]", "name[1]", ... for "name".
+
+        After the rows, arrays of a group have an axis of pairs, and those of pairs with several spots (a box's corners) one of spots.
+        """
         system = self._mechanism("contact")
         if name not in contact_places(system):
             raise ValueError(unknown("contact", name, contact_places(system)))

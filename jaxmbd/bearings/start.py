@@ -16,7 +16,7 @@ from ..system.equations import acceleration_a
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
 from ..system.system import System
-from . import assembly, geometry
+from . import assembly
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove

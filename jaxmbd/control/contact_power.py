@@ -44,9 +44,9 @@ class ContactPower(AbstractController):
 
         R(u) = u/2 (1/W_k + 1/W_{k+1}) - 1        1/W = 1 + alpha P^(1/3)
 
-    P is the largest contact power of any body (8) with the exponent 1/3 that makes alpha a number per W^(1/3): of the last accepted step
-    for W_k, of this one for W_{k+1}, each the largest over the force evaluations that the step made (at the two ends both may be zero although the
-    step went through a contact). No smoothness is assumed and no error estimated: it is for non-smooth contacts at low accuracy.
+    P is the largest contact power of any body (8), with the exponent 1/3 that makes alpha a number per W^(1/3): of the last accepted step for
+    W_k, of this one for W_{k+1}, each the largest over the force evaluations that the step made (at the two ends both may be zero although
+    the step went through a contact). No smoothness is assumed and no error estimated: it is for non-smooth contacts at low accuracy.
 
     - `alpha`: how much contact power shortens steps [W^(-1/3)]; 0: constant steps.
     - `epsilon`: the step without contact [s], to which u is relative. No step is longer than (1 + eta) epsilon.

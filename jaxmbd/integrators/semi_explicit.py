@@ -41,6 +41,9 @@ class Evaluation(eqx.Module):
 
 class Scratch(eqx.Module):
     factored: Factored
+    motion: Float[Array, "motion"]
+    """A + B of the last attempt along and about the axes of the bodies that B touches: the next search begins with the same, for what is
+    held hardly accelerates however A changes"""
     last: Evaluation
     """of the last accepted step"""
     tried: Evaluation
@@ -48,54 +51,60 @@ class Scratch(eqx.Module):
 
 
 class Splitting(eqx.Module):
-    """The equations (5) of one step. Unknown is the acceleration A + B of the coordinates that B touches; the others have B = 0.
+    """What B adds to one step of (5). Unknown is B_{n+beta}, as accelerations along and about the bodies' own axes (`to_motion`), of the bodies
+    that it touches; the others have none.
 
-    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is A + B - A_{n+alpha} - B_{n+beta}, its Jacobian
-    I - beta h^2/2 B_q - beta h B_v on those coordinates. Unknowns and residuals are written in axes that turn with the bodies: the slopes of
-    a penalty joint hardly change there, while in the coordinates of a turning body an old Jacobian mixes the stiff directions, where it
-    is large, with the free ones.
+    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is y - B_{n+beta}, its Jacobian
+    I - beta h^2/2 B_q - beta h B_v. In axes that turn with the bodies the slopes of a penalty joint hardly change, and one factorisation serves
+    for many steps; in the coordinates of a turning body an old one mixes stiff directions, where it is large, with free ones.
     """
 
-    system: AbstractSystem
-    alpha: Float[Array, ""]
+    part: AbstractSystem
+    """only those bodies, and what is stiff between them"""
     beta: Float[Array, ""]
-    old: State
     h: Float[Array, ""]
-    explicit: Float[Array, "q"]
+    t: Float[Array, ""]
+    q: Float[Array, "touched"]
+    v: Float[Array, "touched"]
+    x: Float[Array, "x"]
+    """at the beta point"""
+    explicit: Float[Array, "touched"]
     """A_{n+alpha}"""
-    rate: Float[Array, "x"]
-    """x' at the same point"""
 
-    def touched(self) -> np.ndarray:
-        return np.asarray(self.system.stiff_coordinates(), int)
+    @staticmethod
+    def of(system: AbstractSystem, beta: Array, old: State, h: Array, explicit: Array, rate: Array) -> "Splitting":
+        touched, states = (np.asarray(index, int) for index in (system.stiff_coordinates(), system.stiff_states()))
+        x = old.x[states] + beta * h * rate[states]
+        return Splitting(system.stiff_part(), beta, h, old.t, old.q[touched], old.v[touched], x, explicit[touched])
 
-    def unknowns(self, a: Float[Array, "q"]) -> Float[Array, "touched"]:
-        """Of given accelerations."""
-        return self.system.to_body_axes(self.old.q, a)[self.touched()]
+    def acceleration(self, y: Array) -> Float[Array, "touched"]:
+        """A + B of the coordinates."""
+        return self.explicit + self.part.from_motion(self.q, y)
 
-    def accelerations(self, w: Float[Array, "touched"]) -> Float[Array, "q"]:
-        """A + B of all coordinates."""
-        n, touched = self.old.q.shape[0], self.touched()
-        if touched.shape[0] == 0:
-            return self.explicit
-        # A gather with a static index: scattering takes XLA a loop.
-        place = np.full(n, touched.shape[0])
-        place[touched] = np.arange(touched.shape[0])
-        a = self.system.from_body_axes(self.old.q, jnp.append(w, 0.0)[place])
-        return jnp.where(np.isin(np.arange(n), touched), a, self.explicit)
-
-    def ends(self, a: Array) -> tuple[Array, Array]:
-        """(q_{n+1}, v_{n+1}) of (5), before the coordinates are normalised."""
-        old, h = self.old, self.h
-        return old.q + h * old.v + 0.5 * h**2 * a, old.v + h * a
-
-    def residual(self, w: Array) -> Array:
-        old, h, a = self.old, self.h, self.accelerations(w)
-        q, v = self.ends(a)
+    def residual(self, y: Array) -> Array:
+        a, ahead = self.acceleration(y), self.beta * self.h
         # Between two orientations there is none: the beta point is normalised.
-        q, v = self.system.normalize(old.q + self.beta * (q - old.q), old.v + self.beta * (v - old.v))
-        implicit = acceleration_b(self.system, q, v, old.t + self.beta * h, old.x + self.beta * h * self.rate)
-        return self.unknowns(a - self.explicit - implicit)
+        q, v = self.part.normalize(self.q + ahead * (self.v + 0.5 * self.h * a), self.v + ahead * a)
+        return y - self.part.to_motion(self.q, acceleration_b(self.part, q, v, self.t + ahead, self.x))
+
+    def known_motion(self) -> Array:
+        """A_{n+alpha} along and about the bodies' axes."""
+        return self.part.to_motion(self.q, self.explicit)
+
+    def unknown(self, acceleration: Float[Array, "touched"]) -> Array:
+        """y of a step whose accelerations A + B are known."""
+        return self.part.to_motion(self.q, acceleration - self.explicit)
+
+
+def _spread(system: AbstractSystem, explicit: Array, of_touched: Array) -> Float[Array, "q"]:
+    """The accelerations of all coordinates: those of the touched ones, A of the others."""
+    n, touched = explicit.shape[0], np.asarray(system.stiff_coordinates(), int)
+    if touched.shape[0] == n:
+        return of_touched
+    # A gather with a static index: scattering takes XLA a loop.
+    place = np.full(n, touched.shape[0])
+    place[touched] = np.arange(touched.shape[0])
+    return jnp.where(np.isin(np.arange(n), touched), jnp.append(of_touched, 0.0)[place], explicit)
 
 
 class SemiExplicit(AbstractUnconstrained):
@@ -175,7 +184,10 @@ class SemiExplicit(AbstractUnconstrained):
 
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
         nothing = Evaluation(state.q, jnp.full_like(state.q, jnp.nan), jnp.zeros(()))
-        return state, frozen(Scratch(Factored.nothing(len(system.stiff_coordinates())), nothing, nothing))
+        touched, motion = np.asarray(system.stiff_coordinates(), int), jnp.zeros(0)
+        if touched.size > 0:
+            motion = system.stiff_part().to_motion(state.q[touched], state.acceleration[touched])
+        return state, frozen(Scratch(Factored.nothing(motion.shape[0]), motion, nothing, nothing))
 
     # --- step -------------------------------------------------------------------------------------------------------------------------
 
@@ -185,20 +197,22 @@ class SemiExplicit(AbstractUnconstrained):
         system = system.recall(state.memory)
         q, v, t, x = self._point(system, state, h)
         explicit, rate = acceleration_a(system, q, v, t, x), state_rate(system, x, q, v, t)
-        equations = Splitting(system, self.alpha, self.beta, state, h, explicit, rate)
-        factored, info = (scratch.factored if scratch is not None else None), None
-        w = jnp.zeros(0)
-        if equations.touched().shape[0] > 0:
-            w, factored, info = self._solve(equations, factored, known)
-        new = self._new_state(equations, equations.accelerations(w))
-        if known is not None or scratch is None:
+        a, scratch_after, info = explicit, scratch, None
+        if system.stiff_coordinates():
+            equations = Splitting.of(system, self.beta, state, h, explicit, rate)
+            y, scratch_after, info = self._solve(equations, system, state, scratch, known)
+            a = _spread(system, explicit, equations.acceleration(y))
+        q_new, v_new = system.normalize(state.q + h * state.v + 0.5 * h**2 * a, state.v + h * a)
+        none = jnp.zeros_like(state.multipliers)
+        new = State(state.t + h, q_new, v_new, state.x + h * rate, none, a, rate, state.memory, state.method)
+        if known is not None or scratch is None or scratch_after is None:
             return new, scratch, StepInfo.nothing_searched()
         tried = Evaluation(q, explicit, h)
         report = self._report(system, state, new, h, (q, v, t, x), scratch.last, tried, info)
-        return new, frozen(Scratch(factored or scratch.factored, scratch.last, tried)), frozen(report)
+        return new, frozen(Scratch(scratch_after.factored, scratch_after.motion, scratch.last, tried)), frozen(report)
 
     def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
-        return Scratch(scratch.factored, scratch.tried, scratch.tried)
+        return Scratch(scratch.factored, scratch.motion, scratch.tried, scratch.tried)
 
     def _point(self, system: AbstractSystem, state: State, h: Array) -> tuple[Array, Array, Array, Array]:
         """The arguments of A."""
@@ -210,31 +224,31 @@ class SemiExplicit(AbstractUnconstrained):
         q, v = system.normalize(state.q + ahead * state.v, v)
         return q, v, state.t + ahead, x
 
-    def _solve(self, equations: Splitting, factored: Factored | None, known: State | None) -> tuple[Array, Any, NewtonInfo | None]:
-        """The unknowns."""
-        if known is not None or factored is None:
+    def _solve(
+        self, equations: Splitting, system: AbstractSystem, old: State, scratch: Scratch | None, known: State | None
+    ) -> tuple[Array, Scratch | None, NewtonInfo | None]:
+        """B_{n+beta} of the bodies that it touches."""
+        touched = np.asarray(system.stiff_coordinates(), int)
+        if known is not None or scratch is None:
             assert known is not None
             # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
             # implicit function.
-            there = frozen(equations)
-            found = frozen(there.unknowns(known.acceleration))
-            matrix = jax.jacfwd(there.residual)(found)
+            here = frozen(equations)
+            found = here.unknown(frozen(known.acceleration[touched]))
+            matrix = jax.jacfwd(here.residual)(found)
             return found - jnp.linalg.solve(matrix, equations.residual(found)), None, None
 
         def search():
             here = frozen(equations)
-            old, h = here.old, here.h
-            allowed = allowed_accelerations(here.system, old, h, self.corrector, here.explicit, old.acceleration)[here.touched()]
-            return solve_acceleration(here.residual, here.unknowns(old.acceleration), factored, h, allowed)
+            largest = (here.explicit, old.acceleration[touched])
+            length, angle = allowed_accelerations(here.part, here.q, here.v, here.h, self.corrector, *largest)
+            # An angular acceleration is twice the acceleration of Euler parameters.
+            allowed = jnp.where(np.asarray(here.part.motion_lengths(), bool), length, 2.0 * angle)
+            return solve_acceleration(here.residual, scratch.motion - here.known_motion(), scratch.factored, here.h, allowed)
 
-        w, (factored, info) = implicit_root(equations.residual, equations.touched().shape[0], search)
-        return w, factored, info
-
-    def _new_state(self, equations: Splitting, a: Array) -> State:
-        old, h = equations.old, equations.h
-        q, v = equations.system.normalize(*equations.ends(a))
-        x = old.x + h * equations.rate
-        return State(old.t + h, q, v, x, jnp.zeros_like(old.multipliers), a, equations.rate, old.memory, old.method)
+        y, (factored, info) = implicit_root(equations.residual, scratch.motion.shape[0], search)
+        motion = jnp.where(info.converged, y + equations.known_motion(), scratch.motion)
+        return y, Scratch(factored, motion, scratch.last, scratch.tried), info
 
     # --- what a controller sees -------------------------------------------------------------------------------------------------------
 
@@ -252,7 +266,8 @@ class SemiExplicit(AbstractUnconstrained):
         work = Work(none, none, none, one, one, none)
         if info is not None:
             converged = finite & info.converged
-            worst = jnp.where(info.converged, worst, jnp.asarray(system.stiff_coordinates())[info.worst]).astype(jnp.int32)
+            guilty = np.asarray(system.stiff_coordinates(), int)[np.asarray(system.stiff_part().motion_coordinates(), int)]
+            worst = jnp.where(info.converged, worst, jnp.asarray(guilty)[info.worst]).astype(jnp.int32)
             work = Work(info.iterations, info.jacobians, info.jacobians, one, one, info.evaluations)
         if self.estimate == "printed":
             stiffness = self._printed_estimate(system, old, h, tried)
@@ -274,9 +289,15 @@ class SemiExplicit(AbstractUnconstrained):
 
 
 def _consecutive_estimate(system: AbstractSystem, last: Evaluation, tried: Evaluation) -> Array:
-    """|A_k - A_{k-1}| over the distance of their arguments, for the translation and the rotation of every body; the largest."""
+    """|A_k - A_{k-1}| over the distance of their arguments, for the translation and the rotation of every body; the largest.
+
+    Bodies that B holds are left out: they hardly move while contacts push them, and the quotient would be that of other bodies' motion.
+    """
     part = 2 * np.asarray(system.coordinate_bodies(), int) + ~np.asarray(system.coordinate_lengths(), bool)
     member = jnp.asarray(part[None, :] == np.unique(part)[:, None], float)
+    held = np.isin(np.arange(part.size), system.stiff_coordinates())
+    if not np.all(held):
+        member = member * ~held
     squares = jnp.stack([(tried.a - last.a) ** 2, (tried.q - last.q) ** 2, tried.q**2], axis=1)
     change, distance, size = (member @ squares).T
     moved = distance > _STANDSTILL**2 * size

@@ -76,7 +76,8 @@ class Theta(AbstractUnconstrained):
 
         def search():
             here, start = frozen(equations), frozen(jnp.concatenate([state.acceleration, state.state_rate]))
-            allowed = allowed_accelerations(here.system, here.old, here.h, self.corrector, here.old.acceleration)
+            old, is_length = here.old, jnp.asarray(here.system.coordinate_lengths(), dtype=bool)
+            allowed = jnp.where(is_length, *allowed_accelerations(here.system, old.q, old.v, here.h, self.corrector, old.acceleration))
             rates = self.corrector * (jnp.abs(here.old.state_rate) + (1e-3 + jnp.abs(here.old.x)) / here.h)
             return solve_acceleration(here.residual, start, scratch, here.h, jnp.concatenate([allowed, rates]))
 

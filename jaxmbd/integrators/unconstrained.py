@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..control import AbstractController, LocalError
@@ -116,19 +117,16 @@ def solve_acceleration(residual: Any, start: Array, factored: Factored, h: Array
     return a, (Factored(kept, jnp.where(info.jacobians > 0, h, factored.h)), info)
 
 
-def allowed_accelerations(system: AbstractSystem, state: State, h: Array, corrector: Array, *accelerations: Array) -> Array:
-    """What Newton may leave in each acceleration: a part of the largest one of its unit, and what rounding leaves anyway.
+def allowed_accelerations(
+    system: AbstractSystem, q: Array, v: Array, h: Array, corrector: Array, *accelerations: Array
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """What Newton may leave in accelerations of lengths and of others: a part of the largest one, and what rounding leaves anyway.
 
     A penalty turns the rounding of a position, eps |q|, into an acceleration of k/m eps |q|, and the implicit equations divide by h^2 k/m:
     eps |q| / h^2 remains, whatever the penalty. With dampers likewise eps |v| / h.
     """
-    is_length = jnp.asarray(system.coordinate_lengths(), dtype=bool)
-
-    def largest(values: Array) -> Array:
-        values = jnp.abs(values)
-        length = jnp.max(jnp.where(is_length, values, 0.0), initial=0.0)
-        return jnp.where(is_length, length, jnp.max(jnp.where(is_length, 0.0, values), initial=0.0))
-
-    rounding = _ROUNDING * (largest(state.q) / h**2 + largest(state.v) / h)
-    scale = largest(sum((jnp.abs(a) for a in accelerations), jnp.zeros_like(state.q)))
-    return frozen(corrector * scale + rounding + 1e-30)
+    is_length = np.asarray(system.coordinate_lengths(), dtype=bool)
+    acceleration = sum((jnp.abs(a) for a in accelerations), jnp.zeros_like(q))
+    scale = corrector * acceleration + _ROUNDING * (jnp.abs(q) / h**2 + jnp.abs(v) / h) + 1e-30
+    of_lengths, of_others = (jnp.max(jnp.where(chosen, scale, 1e-30), initial=1e-30) for chosen in (is_length, ~is_length))
+    return frozen(of_lengths), frozen(of_others)

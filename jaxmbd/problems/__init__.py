@@ -1,5 +1,8 @@
 """Ready-made mechanisms: each is a function that returns a Model, and a name of the command line."""
 
+from .collisions import box_on_plane as box_on_plane
+from .collisions import newton_cradle as newton_cradle
+from .collisions import spheres_in_box as spheres_in_box
 from .impacts import bouncing_ball as bouncing_ball
 from .impacts import stiff_impact as stiff_impact
 from .linkages import four_bar as four_bar

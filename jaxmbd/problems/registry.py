@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..system.equations import AbstractSystem
 from ..system.model import Model
+from .collisions import box_on_plane, newton_cradle, spheres_in_box
 from .impacts import bouncing_ball, stiff_impact
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
@@ -89,6 +90,13 @@ PROBLEMS: dict[str, Problem] = {
         t1=2.0,
         conserves_energy=True,
         max_step=2e-4,
+    ),
+    "newton-cradle": Problem(
+        newton_cradle, "steel balls on strings pass on an impulse through Hertz's contacts", t1=1.0, conserves_energy=True
+    ),
+    "box-on-plane": Problem(box_on_plane, "a block on an incline sticks or slides", t1=0.5, conserves_energy=False, max_step=0.01),
+    "spheres-in-box": Problem(
+        spheres_in_box, "n spheres fall into a box, all pairs may touch", t1=0.3, conserves_energy=False, max_step=1e-3
     ),
 }
 """By the name that the command line uses; the functions have the same names with underscores."""

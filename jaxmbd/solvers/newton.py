@@ -163,8 +163,10 @@ def implicit_root(
 
 _LEAST_RATE = 1e-4
 """No rate is trusted to be better than this in the next solve: a force may set in."""
+_PATIENCE = 2
+"""If so many corrections more will not do, a new Jacobian is made."""
 _RENEW = 0.2
-"""A rate of convergence above this asks for a new Jacobian."""
+"""Factors with a rate of convergence above this are not handed on."""
 _FORGET = 2.0
 """A rate that could not be measured may have become this many times worse."""
 
@@ -224,7 +226,7 @@ def simplified_newton(
         iterations = it.info.iterations + 1
         restart = ~converged & diverging & ~fresh
         failed = ~converged & ((diverging & fresh) | (iterations >= MAX_ITERATIONS))
-        slow = ~converged & measured & (seen > _RENEW)
+        slow = ~converged & measured & (now * seen**_PATIENCE > 1)
         # A correction near the tolerance may be rounding: what it says of the rate is a bound only.
         shown = jnp.where(now > _JUDGED, seen, jnp.minimum(seen, _RENEW))
         remembered = jnp.where(measured, shown, _FORGET * carried)

@@ -72,13 +72,18 @@ class AbstractBody(eqx.Module):
         """What `constraint` alone adds to the acceleration of a moving body, so that its second derivative is zero too."""
         return jnp.zeros_like(q)
 
-    def to_body_axes(self, q: Array, v: Array) -> Array:
-        """A vector of rates in the body's own axes: an orthogonal map, with which forces that turn with the body have constant slopes."""
-        return v
+    def motion_lengths(self) -> tuple[bool, ...]:
+        """Which entries of `to_motion` are lengths."""
+        return self.lengths()
 
-    def from_body_axes(self, q: Array, w: Array) -> Array:
-        """The inverse of `to_body_axes`."""
-        return w
+    def to_motion(self, q: Array, rates: Array) -> Array:
+        """Rates of the coordinates, first or second ones, as rates along and about the body's own axes, whatever coordinates describe its
+        orientation. Forces that turn with the body have constant slopes there."""
+        return rates
+
+    def from_motion(self, q: Array, motion: Array) -> Array:
+        """The rates that `to_motion` turns into this."""
+        return motion
 
     def velocity_force(self, q: Array, v: Array) -> Array:
         """The generalised force that is quadratic in the velocity, on the right-hand side."""
@@ -229,11 +234,11 @@ class PlanarBody(AbstractBody):
     def solve_mass(self, q, force):
         return jnp.concatenate([force[:2] / self.mass, force[2:] / self.inertia])
 
-    def to_body_axes(self, q, v):
-        return planar_rotation(q[2]).T @ v
+    def to_motion(self, q, rates):
+        return product(planar_rotation(q[2]).T, rates)
 
-    def from_body_axes(self, q, w):
-        return planar_rotation(q[2]) @ w
+    def from_motion(self, q, motion):
+        return product(planar_rotation(q[2]), motion)
 
     def velocity_force(self, q, v):
         return jnp.zeros_like(q)
@@ -360,18 +365,21 @@ class RigidBody(AbstractBody):
         turn = product(invert_symmetric(self.inertia), to_body(p, force[3:]))
         return jnp.concatenate([force[:3] / self.mass, from_body(p, turn) / (4.0 * dot(p, p) ** 2)])
 
+    def motion_lengths(self):
+        return (True,) * 3 + (False,) * 3
+
+    def to_motion(self, q, rates):
+        p = q[3:]
+        return jnp.concatenate([product(rotation_matrix(p).T, rates[:3]), 2.0 * to_body(p, rates[3:])])
+
+    def from_motion(self, q, motion):
+        p = q[3:]
+        return jnp.concatenate([product(rotation_matrix(p), motion[:3]), 0.5 * from_body(p, motion[3:])])
+
     def own_acceleration(self, q, v):
         # p.p'' = -p'.p'
         p, rates = q[3:], v[3:]
         return jnp.concatenate([jnp.zeros(3, q.dtype), -p * dot(rates, rates) / dot(p, p)])
-
-    def to_body_axes(self, q, v):
-        p, rates = q[3:], v[3:]
-        return jnp.concatenate([rotation_matrix(p).T @ v[:3], body_rates(p) @ rates, (p @ rates)[None]])
-
-    def from_body_axes(self, q, w):
-        p = q[3:]
-        return jnp.concatenate([rotation_matrix(p) @ w[:3], body_rates(p).T @ w[3:6] + p * w[6]])
 
     def velocity_force(self, q, v):
         w = 2.0 * to_body(q[3:], v[3:])

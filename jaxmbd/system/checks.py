@@ -47,7 +47,7 @@ def check_geometry(element: AbstractElement) -> None:
 
 def check_functions(element: AbstractElement, planar: bool) -> None:
     """What a user's functions return, found by tracing them once."""
-    t, label = jnp.zeros(()), element.label
+    t, label = np.zeros(()), element.label
     if isinstance(element, Motion):
         _expect(label, "function(t)", _shape(label, element.function, t), "one number", (), (1,))
     elif isinstance(element, SpringDamper | TorsionSpringDamper) and element.actuator is not None:

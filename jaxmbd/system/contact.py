@@ -231,7 +231,7 @@ def spatial_touch(
     a, b = frames
     if friction is not None and friction.memory:
         # R_b^T (I - n n^T)
-        tangents = b.rotation.T - b.local_direction(normal)[:, None] * normal
+        tangents = b.rotation.T - dot(b.rotation.T, normal)[:, None] * normal
         return Touch.between(a, b, point, normal, tangents, depth, travel)
     relative = a.velocity_at(point) - b.velocity_at(point)
     along = dot(normal, relative)

@@ -67,17 +67,34 @@ class AbstractSystem(eqx.Module):
         """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
         return jnp.zeros_like(q)
 
-    def to_body_axes(self, q: Array, v: Array) -> Array:
-        """A vector of rates in axes that turn with the bodies: an orthogonal map."""
-        return v
-
-    def from_body_axes(self, q: Array, w: Array) -> Array:
-        """The inverse of `to_body_axes`."""
-        return w
-
     def own_rows(self) -> int:
         """How many constraint rows, the last ones, are nothing but the coordinates' own manifold: `normalize` takes care of them."""
         return 0
+
+    def motion_lengths(self) -> tuple[bool, ...]:
+        """Which entries of `to_motion` are lengths."""
+        return self.coordinate_lengths()
+
+    def motion_coordinates(self) -> tuple[int, ...]:
+        """For each entry of `to_motion` a coordinate that it moves."""
+        return tuple(range(self.q0.shape[-1]))
+
+    def to_motion(self, q: Array, rates: Array) -> Array:
+        """Rates of the coordinates as rates along and about each body's own axes, where joints have nearly constant slopes."""
+        return rates
+
+    def from_motion(self, q: Array, motion: Array) -> Array:
+        """The rates that `to_motion` turns into this."""
+        return motion
+
+    def stiff_part(self) -> "AbstractSystem":
+        """Those bodies that family B touches, with what is stiff between them: its coordinates are `stiff_coordinates()`, its differential
+        states `stiff_states()`."""
+        return self
+
+    def stiff_states(self) -> tuple[int, ...]:
+        """The differential states that `stiff_force` depends on."""
+        return tuple(range(initial_states(self).shape[-1]))
 
     def stiff_coordinates(self) -> tuple[int, ...]:
         """The coordinates that `stiff_force` depends on or acts on."""

@@ -17,6 +17,7 @@ from .drivers import Gear, Motion, RackAndPinion
 from .elements import AbstractElement, ground
 from .forces import AbstractForce, Gravity, TorsionSpringDamper
 from .joints import AbstractJoint, Revolute
+from .overlap import check_overlaps
 from .parameters import is_traced, unknown
 from .system import BodyGroup, ElementGroup, System
 
@@ -67,12 +68,14 @@ class Model:
             tuple(jax.tree.map(jnp.asarray, g) for g in gravity),
             planar,
         )
-        if all(group.element.penalty is not None for group in system.joint_groups):
-            self._built = None if is_traced(system) else system
-            return system  # no row but the bodies' own: nothing can be redundant or contradict
+        penalties_only = all(group.element.penalty is not None for group in system.joint_groups)
         if is_traced(system):
             # Nothing concrete to analyse: keep watching for redundant rows at run time.
-            return system.watching()
+            return system if penalties_only else system.watching()
+        check_overlaps(system, [e for e in elements if isinstance(e, AbstractContact)])
+        if penalties_only:
+            self._built = system  # no row but the bodies' own: nothing can be redundant or contradict
+            return system
         analysis = analyse(system)
         _report(system, analysis, self)
         self._built = system.watching(analysis.redundant_joints, analysis.redundant_rows) if analysis.redundant_rows else system
@@ -178,6 +181,8 @@ def _anonymous(item: Any) -> Any:
             value = ""
         elif field == "bodies":
             value = ("",) * len(value)
+        elif field == "allow_overlap":
+            value = False  # asked for once, at build
         object.__setattr__(copy, field, value)
     return copy
 

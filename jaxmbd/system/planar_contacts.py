@@ -11,6 +11,7 @@ from .contact_laws import AbstractContactLaw
 from .frames import embed, norm
 from .friction import AbstractFriction
 from .parameters import Parameter, nonzero_vector, positive, vector
+from .rotations import dot
 
 
 class _DiscAndLine(eqx.Module):
@@ -80,8 +81,8 @@ class DiscLine(AbstractContact):
     def touch(self, local, frames):
         a, b = frames
         centre, normal = a.point(local.centre), b.direction(local.normal)
-        depth = self.radius - normal @ (centre - b.point(local.point))
-        travel = a.point_velocity(local.centre) - b.velocity_at(centre)
+        depth = self.radius - dot(normal, centre - b.point(local.point))
+        travel = a.velocity_at(centre) - b.velocity_at(centre)
         return planar_touch(frames, centre - self.radius * normal, normal, depth, travel)
 
 
@@ -151,5 +152,5 @@ class DiscDisc(AbstractContact):
         normal, distance = direction(centre_a - centre_b)
         depth = self.radius_a + self.radius_b - distance
         spot = self.radius_b - 0.5 * depth
-        travel = over(spot * (a.point_velocity(local.centre_a) - b.velocity_at(centre_a)), distance)
+        travel = over(spot * (a.velocity_at(centre_a) - b.velocity_at(centre_a)), distance)
         return planar_touch(frames, centre_b + spot * normal, normal, depth, travel)

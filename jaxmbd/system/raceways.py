@@ -12,12 +12,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, Touch, direction, dot, over, spatial_touch
+from .contact import AbstractContact, Touch, direction, over, spatial_touch
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, is_traced, positive
-from .rotations import unit
+from .rotations import dot, unit
 from .spatial_contacts import CENTRE, DIRECTION, local_centre
 
 

@@ -1,17 +1,19 @@
 """What joints and contacts do to bodies."""
 
 import dataclasses
+import re
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from .contact import AbstractContact, ContactLoads
 from .frames import Frame
 from .rotations import skew
 from .state import State
-from .system import ElementGroup, System
+from .system import ElementGroup, System, map_elements
 
 
 def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Array]:
@@ -50,22 +52,50 @@ def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Arra
     return -force, -torque
 
 
-def contact_places(system: System) -> dict[str, tuple[int, int]]:
-    """By contact name: the number of its force group, its place in the group."""
-    return {
-        name: (number, place)
-        for number, group in enumerate(system.force_groups)
-        if isinstance(group.element, AbstractContact)
-        for place, name in enumerate(group.names)
-    }
+def contact_places(system: System) -> dict[str, list[tuple[int, int]]]:
+    """By name, of a contact or of a group of contacts "name[0]", "name[1]", ...: numbers of their force groups and places in these."""
+    found: dict[str, list[tuple[int, int]]] = {}
+    members: dict[str, dict[int, tuple[int, int]]] = {}
+    for number, group in enumerate(system.force_groups):
+        if isinstance(group.element, AbstractContact):
+            for place, name in enumerate(group.names):
+                found[name] = [(number, place)]
+                if match := _MEMBER.fullmatch(name):
+                    members.setdefault(match[1], {})[int(match[2])] = (number, place)
+    groups = {name: [places[i] for i in sorted(places)] for name, places in members.items()}
+    return groups | found
+
+
+_MEMBER = re.compile(r"(.+)\[(\d+)\]")
 
 
 def contact_loads(system: System, name: str, state: State) -> ContactLoads:
-    """Gap, slip and forces of one contact."""
-    number, place = contact_places(system)[name]
-    group = system.force_groups[number]
-    contact, local, frames = _one(system, group, system._geometry().forces[number], place, state)
-    return contact.loads(contact.touch(local, frames), frames, system._states_by_group(state.x)[number][place])
+    """Gap, slip and forces of one contact, or of all contacts of a group."""
+    places = contact_places(system)[name]
+    frames, states = system.frames(state.q, state.v), system._states_by_group(state.x)
+    parts, order = [], []
+    for number in dict.fromkeys(number for number, _ in places):
+        group, local = system.force_groups[number], system._geometry().forces[number]
+        wanted = [i for i, (owner, _) in enumerate(places) if owner == number]
+        index = np.array([places[i][1] for i in wanted])
+        pick = lambda tree, index=index: jax.tree.map(lambda leaf: leaf[index] if hasattr(leaf, "shape") else leaf, tree)  # noqa: E731
+        loads = lambda contact, local, frames, x: contact.loads(contact.touch(local, frames), frames, x)  # noqa: E731
+        parts.append(map_elements(loads, pick(group.element), pick(local), pick(group.frames(frames)), pick(states[number])))
+        order += wanted
+    if any(name in group.names for group in system.force_groups):
+        return jax.tree.map(lambda leaf: leaf[0], parts[0])
+    return _joined(parts, np.argsort(order))
+
+
+def _joined(parts: list[ContactLoads], order: np.ndarray) -> ContactLoads:
+    """One set of loads, pairs in their order; what one kind of pair does not know is not known of the group."""
+    if len({part.gap.shape[1:] for part in parts}) > 1:
+        raise ValueError("this group has pairs with different numbers of spots: ask for its contacts one by one, e.g. 'group[0]'.")
+    fields = {}
+    for field in dataclasses.fields(ContactLoads):
+        values = [getattr(part, field.name) for part in parts]
+        fields[field.name] = None if any(value is None for value in values) else jnp.concatenate(values)[order]
+    return ContactLoads(**fields)
 
 
 def _one(system: System, group: ElementGroup, local: Any, place: int, state: State) -> tuple[Any, Any, tuple[Frame, ...]]:

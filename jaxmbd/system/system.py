@@ -154,12 +154,53 @@ class System(AbstractSystem):
     def own_rows(self):
         return len(self._normalisations())
 
+    def _stiff_bodies(self) -> list[int]:
+        """The bodies that penalty joints and stiff forces act on, by number."""
+        touched = {
+            body for group in (*self.joint_groups, *self.force_groups) if _is_stiff(group) for bodies in group.bodies for body in bodies
+        }
+        return sorted(touched - {len(self.body_names)})
+
     def stiff_coordinates(self):
-        penalties = [group for group in self.joint_groups if group.element.penalty is not None]
-        stiff = [group for group in self.force_groups if group.element.stiff]
-        touched = {body for group in (*penalties, *stiff) for bodies in group.bodies for body in bodies}
         slices = [where for _, _, where in self.body_slices().values()]
-        return tuple(i for body, where in enumerate(slices) if body in touched for i in range(where.start, where.stop))
+        return tuple(i for body in self._stiff_bodies() for i in range(slices[body].start, slices[body].stop))
+
+    def stiff_states(self):
+        widths = [(len(group.names) * _states(group), _is_stiff(group)) for group in self.force_groups]
+        return tuple(np.flatnonzero(np.repeat([stiff for _, stiff in widths], [width for width, _ in widths])))
+
+    def stiff_part(self):
+        geometry, kept = self._geometry(), self._stiff_bodies()
+        place = {body: i for i, body in enumerate(kept)} | {len(self.body_names): len(kept)}
+        bodies, first = [], 0
+        for group in self.body_groups:
+            members = [i for i in range(len(group.names)) if first + i in place]
+            first += len(group.names)
+            if members:
+                chosen = jax.tree.map(lambda leaf, m=members: leaf[np.asarray(m)] if eqx.is_array(leaf) else leaf, group.body)
+                bodies.append(BodyGroup(chosen, tuple(group.names[i] for i in members)))
+        groups: list[list[ElementGroup]] = [[], []]
+        locals_: list[list[Any]] = [[], []]
+        angles, start = [jnp.zeros(0)], 0
+        for kind, (all_groups, all_locals) in enumerate(((self.joint_groups, geometry.joints), (self.force_groups, geometry.forces))):
+            for group, local in zip(all_groups, all_locals, strict=True):
+                width = len(group.names) * group.element.angles
+                if _is_stiff(group):
+                    moved = tuple(tuple(place[body] for body in pair) for pair in group.bodies)
+                    groups[kind].append(dataclasses.replace(group, bodies=moved))
+                    locals_[kind].append(local)
+                    if self.last_angles is not None:
+                        angles.append(self.last_angles[start : start + width])
+                start += width
+        return System(  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
+            tuple(bodies),
+            tuple(groups[0]),
+            tuple(groups[1]),
+            (),
+            self.planar,
+            geometry=Geometry(tuple(locals_[0]), tuple(locals_[1])),
+            last_angles=None if self.last_angles is None else jnp.concatenate(angles),
+        )
 
     def coupling(self):
         """Bodies are coupled by the elements between them: the pattern follows from who touches whom."""
@@ -177,11 +218,13 @@ class System(AbstractSystem):
             for i in self.joint_groups[group_number].bodies[place]:
                 held[where, slices[i]] = True
         own = rows - len(self._normalisations())
+        by_name = self.body_slices()
         for row, name in enumerate(self._normalisations()):
-            held[own + row, self.body_slices()[name][2]] = True
+            held[own + row, by_name[name][2]] = True
         for group in self.force_groups:
-            for bodies in group.bodies:
-                depends = np.zeros((_states(group), n), bool)
+            width = _states(group)
+            for bodies in group.bodies if width else ():
+                depends = np.zeros((width, n), bool)
                 for i in bodies:
                     depends[:, slices[i]] = True
                 states.append(depends)
@@ -221,8 +264,9 @@ class System(AbstractSystem):
             return f"body {self._normalisations()[index - rows]!r}"
         index -= rows
         for group in self.force_groups:
+            width = _states(group)
             for name in group.names:
-                index -= _states(group)
+                index -= width
                 if index < 0:
                     return f"force {name!r}"
         return "unknown"
@@ -296,15 +340,30 @@ class System(AbstractSystem):
         parts = self._by_body(lambda body, q, force: body.solve_mass(q, force), q, force)
         return jnp.concatenate([part.ravel() for part in parts])
 
+    def motion_lengths(self):
+        return tuple(flag for group in self.body_groups for _ in group.names for flag in group.body.motion_lengths())
+
+    def motion_coordinates(self):
+        slices = self.body_slices().values()
+        return tuple(where.start for group, _, where in slices for _ in group.body.motion_lengths())
+
+    def to_motion(self, q, rates):
+        parts = self._by_body(lambda body, q, rates: body.to_motion(q, rates), q, rates)
+        return jnp.concatenate([part.ravel() for part in parts])
+
+    def from_motion(self, q, motion):
+        results, coordinate, place = [], 0, 0
+        for group in self.body_groups:
+            n, width, freedoms = len(group.names), group.coordinates, len(group.body.motion_lengths())
+            own = q[coordinate : coordinate + n * width].reshape(n, width)
+            part = motion[place : place + n * freedoms].reshape(n, freedoms)
+            results.append(map_elements(lambda body, q, motion: body.from_motion(q, motion), group.body, own, part).ravel())
+            coordinate, place = coordinate + n * width, place + n * freedoms
+        return jnp.concatenate(results)
+
     def own_acceleration(self, q, v):
         parts = self._by_body(lambda body, q, v: body.own_acceleration(q, v), q, v)
         return jnp.concatenate([part.ravel() for part in parts])
-
-    def to_body_axes(self, q, v):
-        return jnp.concatenate([part.ravel() for part in self._by_body(lambda body, q, v: body.to_body_axes(q, v), q, v)])
-
-    def from_body_axes(self, q, w):
-        return jnp.concatenate([part.ravel() for part in self._by_body(lambda body, q, w: body.from_body_axes(q, w), q, w)])
 
     def normalize(self, q, v):
         pairs = self._by_body(lambda body, q, v: body.normalize(q, v), q, v)
@@ -469,6 +528,11 @@ class System(AbstractSystem):
         return energy + 0.5 * jnp.sum(stiffness * self._penalty_rows(q, t) ** 2)
 
 
+def _is_stiff(group: ElementGroup) -> bool:
+    """Whether its elements belong to family B."""
+    return group.element.stiff if isinstance(group.element, AbstractForce) else group.element.penalty is not None
+
+
 def _row_lengths(group: ElementGroup) -> tuple[bool, ...]:
     lengths = group.element.lengths()
     return lengths if group.rows is None else tuple(lengths[i] for i in group.rows)
@@ -489,10 +553,16 @@ def _states(group: ElementGroup) -> int:
     return jax.eval_shape(lambda: _initial_states(group)).shape[-1]
 
 
+_FEW = 4096
+"""Sums over up to so many pairs of a frame and a part are a product with a matrix of ones, which is faster than a scatter."""
+
+
 def _scatter(bodies: tuple[tuple[int, ...], ...]) -> Callable[[Array, Array], Array]:
     index = np.asarray(bodies).ravel()
 
     def add(total: Array, parts: Array) -> Array:
+        if total.shape[0] * index.size <= _FEW:
+            return total + (np.arange(total.shape[0])[:, None] == index).astype(float) @ parts.reshape(-1, 3)
         return total + jax.ops.segment_sum(parts.reshape(-1, 3), index, num_segments=total.shape[0])
 
     return add

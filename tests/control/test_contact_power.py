@@ -107,7 +107,7 @@ def test_proportional_part_smooths():
 
 
 def test_what_does_not_say_its_power_is_refused():
-    with pytest.raises(ValueError, match="define contact_power.*Oscillator"):
+    with pytest.raises(ValueError, match=r"define contact_power.*Oscillator"):
         mbd.simulate(Oscillator(), 1.0, integrator=mbd.Verlet(), controller=CONTROL)
     with pytest.raises(ValueError, match=r"cannot control BDF.*mbd\.Verlet"):
         mbd.simulate(mbd.problems.bouncing_ball(), 1.0, integrator=mbd.BDF(), controller=CONTROL)

@@ -190,7 +190,7 @@ def test_penalty_joint_in_space():
     assert run.stats["a_evaluations"] == run.stats["steps"] == 500
     # In axes that turn with the body the Jacobian serves for the whole swing; in coordinates it would be renewed almost every step.
     assert run.stats["jacobians"] < 5
-    assert run.stats["b_evaluations"] < 4 * 500
+    assert run.stats["b_evaluations"] < 5 * 500  # prescribed steps solve to 1e-9: four corrections at a rate near 1e-3
 
 
 @pytest.mark.parametrize("method", [mbd.SemiExplicit(predict_velocity=True), mbd.Verlet()], ids=lambda m: m.name)

@@ -101,7 +101,7 @@ def pairs() -> SimpleNamespace:
     forces = [
         mbd.DiscLine("on slope", ball, slope, (0.0, 0.4), 0.3, (0.1, 0.1), NORMAL, LAW, FRICTION),
         mbd.DiscLine("on ground", puck, mbd.ground, (2.0, 0.12), 0.1, (0.0, 0.0), (0.0, 2.0), mbd.LinearContact(1e5, 10.0), FRICTION),
-        mbd.DiscDisc("side by side", left, right, (4.1, 0.05), 0.2, (4.4, 0.2), 0.15, LAW, FRICTION),
+        mbd.DiscDisc("side by side", left, right, (4.1, 0.05), 0.2, (4.4, 0.2), 0.15, LAW, FRICTION, allow_overlap=True),
         mbd.DiscDisc("smooth", puck, right, (2.0, 0.1), 0.1, (4.4, 0.2), 0.1, LAW),
     ]
 

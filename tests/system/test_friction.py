@@ -1,4 +1,4 @@
-"""The LuGre law against its closed forms, without a mechanism around it."""
+"""Friction laws against their closed forms, without a mechanism around them."""
 
 import equinox as eqx
 import jax
@@ -145,6 +145,138 @@ def test_derivatives_are_those_of_finite_differences():
         outputs(*jax.tree.unflatten(structure, [leaf + s * 1e-5 * d for leaf, d in zip(leaves, tangents, strict=True)])) for s in (1, -1)
     ]
     np.testing.assert_allclose(exact, (ends[0] - ends[1]) / 2e-5, rtol=1e-8)
+
+
+def test_stick_slip_of_canudas_de_wit():
+    """1 kg, pulled by a spring of 2 N/m whose end moves at 0.1 m/s, with the published parameters of the 1995 paper (a normal force of 1 N).
+
+    It sticks until the spring pulls with 1.5 N, after 7.5 s; slides, against 1 N and 0.4 N s/m, until it stops again; and so on. Sliding is
+    a damped oscillation, solved apart.
+    """
+    law = mbd.LuGre(1e5, static=1.5, kinetic=1.0, stribeck_velocity=1e-3, bristle_damping=np.sqrt(1e5), viscous=0.4)
+
+    def mass(t, y):
+        coefficient, rate = along_one_direction(law, y[1], y[2])
+        return [y[1], 2.0 * (0.1 * t - y[0]) - coefficient, rate]
+
+    run = solve_ivp(mass, (0.0, 20.0), np.zeros(3), method="LSODA", rtol=1e-6, atol=[1e-9, 1e-9, 1e-12], max_step=0.1)
+    t, (position, speed, _) = run.t, run.y
+    slips = speed > 1e-2
+    starts, ends = t[1:][slips[1:] & ~slips[:-1]], t[1:][~slips[1:] & slips[:-1]]
+    # The spring's pull at which it breaks away: mu_s, a little less as the bristles creep before.
+    np.testing.assert_allclose(starts[0], 7.5, rtol=0.02)
+    # Sliding in closed form: extension y of the spring, y'' + 0.4 y' + 2 y = 1 + 0.4 * 0.1 from 0.75 m, at rest; until 0.1 - y' = 0 again.
+    root, rest = complex(-0.2, np.sqrt(2 - 0.2**2)), 0.52
+    late = np.linspace(0.05, 6.0, 20000)
+    amplitude = (0.75 - rest) - 1j * (0.1 + 0.2 * (0.75 - rest)) / root.imag
+    y, y_rate = (np.real(amplitude * root**k * np.exp(root * late)) for k in (0, 1))
+    stop = np.argmax(y_rate > 0.1)
+    duration, left = late[stop], y[stop] + rest
+    np.testing.assert_allclose(ends[0] - starts[0], duration, rtol=0.05)
+    jump = 0.1 * duration + 0.75 - left
+    np.testing.assert_allclose(np.interp(ends[0] + 0.2, t, position), jump, rtol=0.05)
+    # It sticks again until the spring has recovered from `left` to 0.75 m at 0.1 m/s.
+    np.testing.assert_allclose(starts[1] - ends[0], (0.75 - left) / 0.1, rtol=0.05)
+
+
+# --- regularised Coulomb friction -----------------------------------------------------------------------------------------------------------
+
+POINT = mbd.HertzPoint((157.5, 157.5), (-151.4, 38.2), mbd.Material(206e9, 0.3))
+DRY, OIL = mbd.Coulomb(0.1, 0.15, 0.5, 0.01, viscous=0.02), mbd.LubricatedTraction(0.02)
+
+
+@eqx.filter_jit
+def traction(law, slip, spin, entrainment, force, depth=None):
+    """(coefficient, spinning coefficient) for one contact of the point above."""
+    force = jnp.asarray(force, float)
+    depth = POINT.depth(force) if depth is None else depth
+    sliding = mbd.Sliding(slip, depth, spin, entrainment, force, POINT.ellipse)
+    return law.coefficient(sliding, jnp.zeros(0)), law.spinning(sliding, jnp.zeros(0)), law.film(sliding)
+
+
+def test_coulomb_friction_has_stribecks_curve_and_its_slope_at_rest():
+    along = np.array([0.6, 0.0, -0.8])
+    for speed in (1e-4, 0.01, 0.3, 5.0):
+        expected = (0.1 + 0.05 * np.exp(-((speed / 0.5) ** 2))) * speed / np.hypot(speed, 0.01) + 0.02 * speed
+        found, _, film = traction(DRY, speed * along, 0.0, np.zeros(3), 100.0)
+        np.testing.assert_allclose(found, expected * along, rtol=1e-12)
+        assert film is None
+
+
+def test_spinning_is_resisted_by_the_moment_of_hertz_pressure():
+    """3/8 mu N a E(m); for a circle 3 pi/16 mu N a. The integral of mu p r over the ellipse, here by quadrature, is the reference."""
+    force = 400.0
+    a, b = (float(u) for u in POINT.semi_axes(force))
+    radius, angle = np.polynomial.legendre.leggauss(200), np.linspace(0.0, 2 * np.pi, 400, endpoint=False)
+    r = 0.5 * (radius[0] + 1)[:, None]
+    pressure = 1.5 * force / (np.pi * a * b) * np.sqrt(1 - r**2)
+    arm = r * np.hypot(a * np.cos(angle), b * np.sin(angle))
+    moment = np.sum(0.5 * radius[1][:, None] * pressure * arm * r) * a * b * 2 * np.pi / 400 / force
+    _, found, _ = traction(mbd.Coulomb(1.0, regularisation=1e-9), np.zeros(3), 100.0, np.zeros(3), force)
+    np.testing.assert_allclose(found, moment, rtol=1e-5)
+    _, slow, _ = traction(mbd.Coulomb(1.0, regularisation=1.0), np.zeros(3), 1e-3, np.zeros(3), force)
+    np.testing.assert_allclose(slow, moment * 1e-3 * a, rtol=1e-5)
+
+
+# --- lubricated traction -------------------------------------------------------------------------------------------------------------------
+
+
+def test_film_thickness_is_hamrock_and_dowsons():
+    """For the inner race of a 6209 at 12 m/s and 400 N, by hand from the dimensionless groups."""
+    force, speed, modulus = 400.0, 12.0, 206e9 / (1 - 0.3**2)  # E' = 2 E*
+    rx, ratio = 1 / (157.5 + 38.2), float(POINT.ellipse.major / POINT.ellipse.minor)
+    U, G, W = 0.02 * speed / (modulus * rx), 2e-8 * modulus, force / (modulus * rx**2)
+    central = rx * 2.69 * U**0.67 * G**0.53 * W**-0.067 * (1 - 0.61 * np.exp(-0.73 * ratio))
+    least = rx * 3.63 * U**0.68 * G**0.49 * W**-0.073 * (1 - np.exp(-0.68 * ratio))
+    assert 0.2e-6 < least < central < 2e-6  # what bearings of this size have
+    film = traction(OIL, np.array([0.1, 0.0, 0.0]), 0.0, np.array([0.0, speed, 0.0]), force)[2]
+    np.testing.assert_allclose(film, central, rtol=1e-9)
+    sliding = mbd.Sliding(jnp.zeros(3), POINT.depth(force), jnp.zeros(()), jnp.array([0.0, speed, 0.0]), jnp.asarray(force), POINT.ellipse)
+    np.testing.assert_allclose(OIL.minimum_film(sliding), least, rtol=1e-9)
+
+
+def test_traction_is_viscous_at_low_slip_and_limited_at_high_slip():
+    light, speed = 0.02, np.array([0.0, 12.0, 0.0])  # a pressure at which the oil still flows
+    law = mbd.LubricatedTraction(0.02, creep=0.0, regularisation=1e-9, roughness=1e-9)
+    low, high = (traction(law, slip * np.array([1.0, 0.0, 0.0]), 0.0, speed, light) for slip in (1e-6, 1e6))
+    pressure = light / (np.pi * np.prod([float(u) for u in POINT.semi_axes(light)]))
+    shear = 0.02 * np.exp(2e-8 * pressure) * 1e-6 / float(low[2])
+    np.testing.assert_allclose(low[0][0], shear / pressure, rtol=1e-6)
+    np.testing.assert_allclose(high[0][0], 0.05, rtol=1e-6)
+    # Without entrainment there is no film, and asperities carry the load.
+    np.testing.assert_allclose(traction(OIL, np.array([5.0, 0.0, 0.0]), 0.0, np.zeros(3), 400.0)[0][0], 0.12, rtol=1e-3)
+
+
+def test_friction_without_memory_has_finite_derivatives_at_rest_and_in_open_contacts():
+    @eqx.filter_jit
+    def derivatives(law, *state):
+        def pull(law, slip, spin, entrainment, force, depth):
+            sliding = mbd.Sliding(slip, depth, spin, entrainment, force, POINT.ellipse)
+            x = jnp.zeros(0)
+            return jnp.append(force * law.coefficient(sliding, x), force * law.spinning(sliding, x))
+
+        return jax.vmap(lambda *state: jax.jacrev(pull, range(6))(law, *state))(*state)
+
+    slip = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1e-12, 0.0, 0.0], [1e3, 0.0, 0.0], [0.1, 0.0, 0.0], [0.1, 0.2, 0.0]])
+    spin, entrainment = np.array([0.0, 1.0, 0.0, 1e4, 0.0, 3.0]), slip[::-1]
+    force, depth = np.array([0.0, 400.0, 1e-9, 1e5, 0.0, 0.0]), np.array([0.0, 5e-6, 1e-15, 1e-3, -1e-3, 1e-300])
+    for law in (DRY, OIL):
+        found = derivatives(jax.tree.map(jnp.asarray, law), slip, spin, entrainment, force, depth)
+        assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(found))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mbd.Coulomb(-0.1), "kinetic of the Coulomb friction law must not be negative"),
+        (lambda: mbd.Coulomb(0.3, 0.2), "the Coulomb friction law: static = 0.2 must not be smaller than kinetic = 0.3; exchange them"),
+        (lambda: mbd.Coulomb(0.3, regularisation=0.0), "regularisation of the Coulomb friction law must be positive"),
+        (lambda: mbd.LubricatedTraction(0.0), "viscosity of the LubricatedTraction law must be positive"),
+    ],
+)
+def test_bad_numbers_of_laws_without_memory_are_refused_by_name(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Pairs in space: what must be true of any of them, and what each one's geometry says."""
+"""Pairs in space: what must be true of any of them. One compiled program a pair serves all its tests."""
 
 import equinox as eqx
 import jax
@@ -9,44 +9,57 @@ import pytest
 import jaxmbd as mbd
 
 STEEL = mbd.Material(206e9, 0.3)
-POINT = mbd.HertzPoint((100.0, 100.0), (20.0, -90.0), STEEL)
-LAW = mbd.HuntCrossley(POINT, 0.3)
-DRY, BRISTLES, OIL = mbd.Coulomb(0.3, 0.4, 0.1, 0.02, viscous=0.01), mbd.LuGre(1e3, 0.3, 0.2, 0.1), mbd.LubricatedTraction(0.05)
+LAW = mbd.HuntCrossley(mbd.HertzPoint((100.0, 100.0), (20.0, -90.0), STEEL), 0.3)
+FRICTION = {
+    "dry": mbd.Coulomb(0.3, 0.4, 0.1, 0.02, viscous=0.01),
+    "bristles": mbd.LuGre(1e3, 0.3, 0.2, 0.1),
+    "oil": mbd.LubricatedTraction(0.05),
+}
 Z, TILTED = np.array([0.0, 0.0, 1.0]), np.array([0.3, -0.2, 0.9])
+CASES = [
+    *((name, "dry") for name in ("plane", "sphere", "inner ring", "cylindrical pocket", "spherical pocket", "box", "capsule")),
+    ("outer ring", "oil"),
+    ("guidance", "bristles"),
+]
+DEPTH = 1e-5
+"""m, of the pairs that overlap"""
 
-# Body a starts at the origin, b at B. Shifts of a by some hundredths of a millimetre along the normal open and close the pairs.
+# Body a starts at the origin, b at B.
 B = np.array([0.02, -0.01, -0.03])
 
 
-def pairs(friction) -> dict[str, tuple[mbd.AbstractContact, np.ndarray]]:
-    """By name: a pair that just touches (to rounding) when a is where it starts, and the direction that pushes a in."""
-    up = TILTED / np.linalg.norm(TILTED)
-    options = {"law": LAW, "friction": friction}
-    radial = np.array([0.6, 0.8, 0.0])
+def make(name: str, friction: str):
+    """A pair that just touches (to rounding) when a is where it starts, and the direction that pushes a in."""
+    options = {"law": LAW, "friction": FRICTION[friction]}
+    up, radial = TILTED / np.linalg.norm(TILTED), np.array([0.6, 0.8, 0.0])
     inward = np.cos(0.3) * radial + np.sin(0.3) * Z  # contact angle 0.3
-    groove = lambda sign: 0.03 * radial + sign * 0.0004 * inward  # noqa: E731
-    found = {
-        "plane": (mbd.SpherePlane("plane", "a", "b", 0.01, -0.01 * up, TILTED, **options), -up),
-        "sphere": (mbd.SphereSphere("sphere", "a", "b", 0.01, 0.02, centre_b=-0.03 * up, **options), -up),
-        "inner ring": (
-            mbd.SphereGroove("inner", "a", "b", 0.01, 0.0104, 0.03, Z, side="outside", point=-groove(-1.0), **options),
+    corner = np.array([-0.01, 0.01, -0.01])  # of a box of 20 mm: the lowest, as TILTED is
+    pair, push = {
+        "plane": lambda: (mbd.SpherePlane("plane", "a", "b", 0.01, -0.01 * up, TILTED, **options), -up),
+        "sphere": lambda: (mbd.SphereSphere("sphere", "a", "b", 0.01, 0.02, centre_b=-0.03 * up, **options), -up),
+        "inner ring": lambda: (
+            mbd.SphereGroove("inner", "a", "b", 0.01, 0.0104, 0.03, Z, side="outside", point=-0.03 * radial + 4e-4 * inward, **options),
             -inward,
         ),
-        "outer ring": (
-            mbd.SphereGroove("outer", "a", "b", 0.01, 0.0104, 0.03, Z, side="inside", point=-groove(1.0), **options),
+        "outer ring": lambda: (
+            mbd.SphereGroove("outer", "a", "b", 0.01, 0.0104, 0.03, Z, side="inside", point=-0.03 * radial - 4e-4 * inward, **options),
             inward,
         ),
-        "cylindrical pocket": (
-            mbd.CylindricalPocket("pocket", "a", "b", 0.01, 0.0103, 0.05 * Z - 0.0003 * radial, Z, **options),
+        "cylindrical pocket": lambda: (
+            mbd.CylindricalPocket("pocket", "a", "b", 0.01, 0.0103, 0.05 * Z - 3e-4 * radial, Z, **options),
             radial,
         ),
-        "spherical pocket": (mbd.SphericalPocket("pocket", "a", "b", 0.01, 0.0103, -0.0003 * up, **options), up),
-        "guidance": (mbd.CylinderCylinder("land", "a", "b", 0.02, 0.0204, 0.01, Z, point=-0.0004 * radial, **options), radial),
-    }
-    return {name: (jax.tree.map(jnp.asarray, pair), push) for name, (pair, push) in found.items()}
+        "spherical pocket": lambda: (mbd.SphericalPocket("pocket", "a", "b", 0.01, 0.0103, -3e-4 * up, **options), up),
+        "guidance": lambda: (mbd.CylinderCylinder("land", "a", "b", 0.02, 0.0204, 0.01, Z, point=-4e-4 * radial, **options), radial),
+        "box": lambda: (mbd.BoxPlane("box", "a", "b", np.full(3, 0.02), corner, TILTED, **options), -up),
+        "capsule": lambda: (
+            mbd.CapsulePlane("capsule", "a", "b", 0.01 * Z, -0.02 * Z, 0.005, -0.02 * Z - 0.005 * up, TILTED, **options),
+            -up,
+        ),
+    }[name]()
+    return jax.tree.map(jnp.asarray, pair), push
 
 
-NAMES = list(pairs(None))
 BODY = mbd.RigidBody("body", 1.0, (1.0, 1.0, 1.0))
 
 
@@ -54,137 +67,190 @@ def frames(q, v):
     return tuple(BODY.frame(q[i], v[i]) for i in range(2))
 
 
-def coordinates(shift=np.zeros(3), turn=0.0):
-    """a at the shift, b at B, both turned a little."""
+def coordinates(shift):
+    """a at a shift, b at B."""
     q = np.zeros((2, 7))
-    q[0, :3], q[1, :3] = shift, B
-    q[:, 3] = 1.0
-    q[:, 4:] = turn * np.array([[0.3, -0.2, 0.4], [0.1, 0.5, -0.3]])
-    q[:, 3:] /= np.linalg.norm(q[:, 3:], axis=1, keepdims=True)
+    q[0, :3], q[1, :3], q[:, 3] = shift, B, 1.0
     return q
 
 
-def rates(q, seed=0, speed=1.0):
-    """Random velocities, tangent to the Euler parameters' sphere."""
-    v = speed * np.random.default_rng(seed).normal(size=(2, 7))
+def rates(seed):
+    """Random velocities; of Euler parameters (1, 0, 0, 0) the first does not move."""
+    v = np.random.default_rng(seed).normal(size=(2, 7))
     v[:, :3] *= 0.1
-    p = q[:, 3:]
-    v[:, 3:] -= p * np.sum(p * v[:, 3:], axis=1, keepdims=True)
+    v[:, 3] = 0.0
     return v
 
 
-def geometry(pair):
-    return pair.local(frames(jnp.asarray(coordinates()), jnp.zeros((2, 7))))
+WEIGHTS = jnp.cos(jnp.arange(50.0))
 
 
 @eqx.filter_jit
 def evaluate(pair, q, v, x):
-    """(touch, loads, wrench, rates of depth and of the spot by q' = v) for rows of q, v."""
+    """Everything there is to know, for rows of q and v."""
+
+    def outputs(pair, q, v, x):
+        local, seen = pair.local(frames(coordinates(np.zeros(3)), np.zeros((2, 7)))), frames(q, v)
+        touch = pair.touch(local, seen)
+        wrench = pair.wrench(local, seen, jnp.zeros(0), jnp.zeros(()), x)
+        rate = pair.state_rate(local, seen, jnp.zeros(0), jnp.zeros(()), x)
+        energy = pair.potential(local, seen, jnp.zeros(0))
+        weighed = jnp.concatenate([wrench.force.ravel(), wrench.torque.ravel(), 1e3 * rate, energy[None]])
+        return weighed @ WEIGHTS[: weighed.size], (touch, pair.loads(touch, seen, x), wrench, seen)
 
     def at(q, v):
-        local = geometry(pair)
-        seen = frames(q, v)
-        touch = pair.touch(local, seen)
-        spot = lambda q: (pair.touch(local, frames(q, v)).depth, pair.touch(local, frames(q, v)).point)  # noqa: E731
-        _, moved = jax.jvp(spot, (q,), (v,))
-        wrench = pair.wrench(local, seen, jnp.zeros(0), jnp.zeros(()), x)
-        return touch, pair.loads(touch, seen, x), wrench, moved, seen
+        (value, seen), gradient = jax.value_and_grad(outputs, (0, 1, 2, 3), has_aux=True)(pair, q, v, x)
+
+        def spot(q):
+            touch = pair.touch(pair.local(frames(coordinates(np.zeros(3)), np.zeros((2, 7)))), frames(q, v))
+            return touch.depth, touch.point
+
+        return value, gradient, seen, jax.jvp(spot, (q,), (v,))[1]
 
     return jax.vmap(at)(q, v)
 
 
-def state(pair):
-    return jnp.full(pair.initial_state().shape, 1e-5)
+@pytest.fixture(scope="module", params=CASES, ids=[" ".join(case) for case in CASES])
+def case(request):
+    """Rows: in contact and moving (two), touching at rest, in contact at rest, open and moving."""
+    pair, push = make(*request.param)
+    q = np.stack([coordinates(shift * push) for shift in (DEPTH, DEPTH, 0.0, DEPTH, -DEPTH)])
+    v = np.stack([rates(1), rates(2), np.zeros((2, 7)), np.zeros((2, 7)), rates(3)])
+    x = jnp.asarray(np.full(pair.initial_state().shape, 1e-5))
+    return request.param, pair, push, (q, v, x), evaluate(pair, q, v, x)
 
 
-@pytest.mark.parametrize("friction", [DRY, BRISTLES, OIL], ids=["dry", "bristles", "oil"])
-@pytest.mark.parametrize("name", NAMES)
-def test_action_is_reaction_and_kinematics_are_those_of_the_geometry(name, friction):
-    pair, push = pairs(friction)[name]
-    q = np.stack([coordinates(1e-5 * push), coordinates(1e-5 * push)])
-    v = np.stack([rates(q[0], 1), rates(q[0], 2)])
-    touch, loads, wrench, (depth_rate, spot_rate), (a, b) = evaluate(pair, q, v, state(pair))
-    # Both bodies are at the same place in all rows; pairs with several spots have one more axis.
-    point, normal = np.asarray(touch.point), np.asarray(touch.normal)
-    np.testing.assert_allclose(touch.depth, 1e-5, rtol=1e-6)
-    np.testing.assert_allclose(normal, np.broadcast_to(-push, normal.shape), atol=1e-9)
+def at_points(body, points):
+    """Velocities of a body's points; pairs with several spots have one axis more."""
+    spread = (slice(None),) + (None,) * (points.ndim - 2)
+    arm = points - np.asarray(body.position)[spread]
+    return np.asarray(body.velocity)[spread] + np.cross(np.asarray(body.angular_velocity)[spread], arm)
+
+
+def test_depth_and_normal_are_those_of_the_geometry_and_rates_their_derivatives(case):
+    (_, friction), _, push, _, (_, _, (touch, loads, _, (a, b)), (depth_rate, spot_rate)) = case
+    depth, normal, point = (np.asarray(u) for u in (touch.depth, touch.normal, touch.point))
+    expected = np.array([DEPTH, DEPTH, 0.0, DEPTH, -DEPTH])
+    # Lengths of centimetres, their differences to rounding.
+    np.testing.assert_allclose(depth if depth.ndim == 1 else depth.max(1), expected, atol=1e-15)
+    closed = normal[:2]
+    np.testing.assert_allclose(closed, np.broadcast_to(-push, closed.shape), atol=1e-12)
     np.testing.assert_allclose(touch.rate, depth_rate, rtol=1e-9, atol=1e-12)
-    force, torque = np.asarray(wrench.force), np.asarray(wrench.torque)
-    np.testing.assert_allclose(force[:, 0], -force[:, 1], rtol=1e-12)
-    moment = torque[:, 0] + torque[:, 1] + np.cross(a.position, force[:, 0]) + np.cross(b.position, force[:, 1])
-    np.testing.assert_allclose(moment, 0.0, atol=1e-12 * np.abs(force).max())
-    # Loads are what the wrench does: power on each body, and friction in the tangent plane against the slip.
-    power = np.stack([np.sum(force[:, i] * f.velocity + torque[:, i] * f.angular_velocity, -1) for i, f in enumerate((a, b))], -1)
-    total = np.asarray(loads.power)
-    np.testing.assert_allclose(total if total.ndim == 2 else total.sum(1), power, rtol=1e-9, atol=1e-12)
-    assert np.all(np.asarray(loads.normal_force) > 0)
-    # Angle between friction and normal: rounding of the projection.
-    np.testing.assert_allclose(np.sum(loads.friction * normal, -1), 0.0, atol=1e-12 * np.abs(force).max())
-    np.testing.assert_allclose(np.sum(loads.slip * normal, -1), 0.0, atol=1e-12)
+    relative = at_points(a, point) - at_points(b, point)
+    tangential = lambda u: u - normal * np.sum(normal * u, -1, keepdims=True)  # noqa: E731
+    np.testing.assert_allclose(loads.slip, tangential(relative), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(np.linalg.norm(loads.slip, axis=-1), loads.slip_speed, rtol=1e-12)
-    if friction is not BRISTLES:
-        assert np.all(np.sum(loads.friction * loads.slip, -1) < 0)
-    assert np.all(loads.spin * loads.spin_torque < 0)
-
-    def at(body, points):
-        spread = (slice(None),) + (None,) * (points.ndim - 2)
-        return np.asarray(body.velocity)[spread] + np.cross(
-            np.asarray(body.angular_velocity)[spread], points - np.asarray(body.position)[spread]
-        )
-
-    relative = at(a, point) - at(b, point)
-    np.testing.assert_allclose(loads.slip, relative - normal * np.sum(normal * relative, -1, keepdims=True), rtol=1e-9, atol=1e-12)
+    spin = np.asarray(a.angular_velocity - b.angular_velocity)
+    np.testing.assert_allclose(loads.spin, np.einsum("r...i,ri->r...", normal, spin), rtol=1e-12)
     # Entrainment: mean surface velocity relative to the spot, whose velocity is here the derivative of the point.
-    entrained = 0.5 * (at(a, point) + at(b, point)) - np.asarray(spot_rate)
-    entrained -= normal * np.sum(normal * entrained, -1, keepdims=True)
+    entrained = tangential(0.5 * (at_points(a, point) + at_points(b, point)) - np.asarray(spot_rate))
     found = np.asarray(touch.entrainment)
-    if friction is BRISTLES:
+    if friction == "bristles":
         found = np.einsum("...kj,...k->...j", np.asarray(touch.tangents), found)
-    # The point is in the middle of the overlap, the spot's speed is that of one surface: depth over the smallest play or radius, 3e-2.
+    # The point is in the middle of the overlap, the spot's speed that of one surface: they differ by depth over play, 3e-2.
     np.testing.assert_allclose(found, entrained, atol=4e-2 * np.abs(entrained).max())
 
 
-@pytest.mark.parametrize("friction", [DRY, BRISTLES, OIL], ids=["dry", "bristles", "oil"])
-@pytest.mark.parametrize("name", NAMES)
-def test_derivatives_are_finite_at_zero_gap_and_rest_and_right_in_contact(name, friction):
-    pair, push = pairs(friction)[name]
-    x = state(pair)
-    weights = None
+def test_action_is_reaction_and_loads_are_what_the_wrench_does(case):
+    (_, friction), _, _, _, (_, _, (touch, loads, wrench, (a, b)), _) = case
+    force, torque = np.asarray(wrench.force), np.asarray(wrench.torque)
+    size = np.abs(force).max()
+    np.testing.assert_allclose(force[:, 0], -force[:, 1], rtol=1e-12, atol=1e-12 * size)
+    moment = torque[:, 0] + torque[:, 1] + np.cross(a.position, force[:, 0]) + np.cross(b.position, force[:, 1])
+    np.testing.assert_allclose(moment, 0.0, atol=1e-12 * size)
+    power = np.stack([np.sum(force[:, i] * f.velocity + torque[:, i] * f.angular_velocity, -1) for i, f in enumerate((a, b))], -1)
+    total = np.asarray(loads.power)
+    np.testing.assert_allclose(total if total.ndim == 2 else total.sum(1), power, rtol=1e-9, atol=1e-12 * size)
+    assert np.all(force[2] == 0) or np.abs(force[2]).max() < 1e-6 * size  # touching, to rounding
+    assert np.all(force[4] == 0)  # open
+    np.testing.assert_allclose(np.sum(loads.friction * touch.normal, -1), 0.0, atol=1e-12 * size)
+    # Every spot in contact dissipates: friction is against the slip, the torque against the spin.
+    working = np.asarray(loads.normal_force) > 1e-6 * size
+    assert np.all(working[:2].any())
+    if friction != "bristles":
+        assert np.all(np.sum(loads.friction * loads.slip, -1)[:2][working[:2]] < 0)
+    assert np.all((loads.spin * loads.spin_torque)[:2][working[:2]] < 0)
 
-    def outputs(pair, q, v, x):
-        local, seen = geometry(pair), frames(q, v)
-        wrench = pair.wrench(local, seen, jnp.zeros(0), jnp.zeros(()), x)
-        rate = pair.state_rate(local, seen, jnp.zeros(0), jnp.zeros(()), x)
-        energy = pair.potential(local, seen, jnp.zeros(0))
-        return jnp.concatenate([wrench.force.ravel(), wrench.torque.ravel(), rate, energy[None]])
 
-    size = jax.eval_shape(outputs, pair, jnp.zeros((2, 7)), jnp.zeros((2, 7)), x).shape[0]
-    weights = jnp.cos(jnp.arange(float(size)))
-    leaves, structure = jax.tree.flatten((pair, jnp.zeros((2, 7)), jnp.zeros((2, 7)), x))
-    rng = np.random.default_rng(3)
-    directions = [rng.normal(size=leaf.shape) for leaf in leaves]
+def test_derivatives_are_finite_everywhere_and_right_in_contact(case):
+    """At zero gap, zero slip and rest too; against central differences in contact, along one direction of motion and all parameters."""
+    _, pair, _, (q, v, x), (_, gradient, _, _) = case
+    assert all(np.all(np.isfinite(leaf)) for leaf in jax.tree.leaves(gradient))
+    rng = np.random.default_rng(4)
+    # By a millionth of each number: no contact opens.
+    size = lambda leaf: np.where(leaf == 0, 1e-2, np.abs(leaf))  # noqa: E731
+    tangent = jax.tree.map(lambda leaf: 1e-6 * rng.normal(size=leaf.shape) * size(leaf), (pair, q[0], v[0], x))
+    moved = lambda s: jax.tree.map(lambda u, d: u + s * d, (pair, q[0], v[0], x), tangent)  # noqa: E731
+    ends = []
+    for s in (1.0, -1.0):
+        p, q_s, v_s, x_s = moved(s)
+        ends.append(evaluate(p, np.repeat(q_s[None], 5, 0), np.repeat(v_s[None], 5, 0), x_s)[0][0])
+    slope = sum(np.vdot(g[0], t) for g, t in zip(jax.tree.leaves(gradient), jax.tree.leaves(tangent), strict=True))
+    np.testing.assert_allclose(slope, (ends[0] - ends[1]) / 2, rtol=1e-4)
 
-    @eqx.filter_jit
-    def derivatives(pair, q, v):
-        def at(q, v):
-            arguments = (pair, q, v, x)
-            tangents = [0.01 * d * jnp.maximum(jnp.abs(leaf), 1e-4) for d, leaf in zip(directions, jax.tree.leaves(arguments), strict=True)]
-            # A length of the geometry moves by micrometres, or the contact opens.
-            tangents = [1e-3 * t for t in tangents]
-            tangents = jax.tree.unflatten(structure, tangents)
-            _, forward = jax.jvp(outputs, arguments, tangents)
-            reverse = jax.grad(lambda *args: weights @ outputs(*args), (0, 1, 2, 3))(*arguments)
-            along = sum(jnp.vdot(g, t) for g, t in zip(jax.tree.leaves(reverse), jax.tree.leaves(tangents), strict=True))
-            near = lambda s: outputs(*jax.tree.map(lambda u, t: u + s * t, arguments, tangents))  # noqa: E731
-            return forward, reverse, along, (near(1e-3) - near(-1e-3)) / 2e-3
 
-        return jax.vmap(at)(q, v)
+# --- bad input ----------------------------------------------------------------------------------------------------------------------------
 
-    touching, overlap, gap = coordinates(), coordinates(1e-4 * push), coordinates(-1e-5 * push)
-    q = np.stack([overlap, touching, overlap, gap])
-    v = np.stack([rates(overlap), np.zeros((2, 7)), np.zeros((2, 7)), rates(gap)])
-    forward, reverse, along, difference = derivatives(pair, q, v)
-    assert all(np.all(np.isfinite(leaf)) for leaf in (*jax.tree.leaves(reverse), forward))
-    scale = np.abs(forward).max(axis=1)
-    np.testing.assert_allclose(along, forward @ weights, rtol=1e-8, atol=1e-8 * scale.max())
-    np.testing.assert_allclose(forward[0], difference[0], rtol=1e-4, atol=1e-5 * scale[0])
+
+def sphere(position, name="ball"):
+    return mbd.RigidBody(name, 1.0, (1e-3,) * 3, position)
+
+
+def on_floor(height, **options):
+    return mbd.SpherePlane("floor", "ball", mbd.ground, 0.1, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), mbd.Hertz(1e6), **options), height
+
+
+@pytest.mark.parametrize(
+    ("height", "message"),
+    [
+        (
+            0.09,
+            "force 'floor': 'ball' and 'ground' overlap by 0.01 m at the start, 10 % of the pair's smallest radius 0.1 m.*allow_overlap",
+        ),
+        (-0.5, "overlap by 0.6 m at the start.*normal must point to the side where the other body is free"),
+    ],
+)
+def test_an_interpenetrating_start_is_reported_with_pair_and_depth(height, message):
+    contact, _ = on_floor(height)
+    with pytest.raises(ValueError, match=message):
+        mbd.Model([sphere((0.0, 0.0, height))], forces=[contact]).build()
+
+
+def test_elastic_overlaps_and_those_that_are_asked_for_pass():
+    floor, _ = on_floor(0.0999)
+    mbd.Model([sphere((0.0, 0.0, 0.0999))], forces=[floor]).build()
+    allowed, _ = on_floor(0.05, allow_overlap=True)
+    system = mbd.Model([sphere((0.0, 0.0, 0.05))], forces=[allowed]).build()
+    assert system.force_groups[0].names == ("floor",)
+
+
+GROOVE = {"radius": 0.01, "groove_radius": 0.0104, "pitch_radius": 0.03, "axis": Z, "law": LAW, "side": "inside"}
+
+
+@pytest.mark.parametrize(
+    ("contact", "message"),
+    [
+        (lambda: on_floor(0.0)[0].__class__("floor", "a", "b", -0.1, Z, Z, LAW), "radius of force 'floor' must be positive: got -0.1"),
+        (
+            lambda: mbd.SphereGroove("race", "a", "b", **GROOVE | {"groove_radius": 0.009}),
+            "force 'race': groove_radius = 0.009 m leaves a clearance of -0.001",
+        ),
+        (lambda: mbd.SphereGroove("race", "a", "b", **GROOVE | {"side": "left"}), "force 'race': side must be 'outside'.*got 'left'"),
+        (lambda: mbd.SphereGroove("race", "a", "b", **GROOVE | {"axis": np.zeros(3)}), "axis of force 'race' has zero length"),
+        (
+            lambda: mbd.CylindricalPocket("cage", "a", "b", 0.01, 0.009, Z, Z, LAW),
+            "force 'cage': pocket_radius = 0.009 m leaves a clearance",
+        ),
+        (
+            lambda: mbd.CylinderCylinder("land", "a", "b", 0.02, 0.019, 0.01, Z, LAW),
+            "force 'land': bore_radius = 0.019 m leaves a clearance",
+        ),
+        (
+            lambda: mbd.SpherePlane("oily", "a", "b", 0.01, Z, Z, mbd.Hertz(1e9), FRICTION["oil"]),
+            "force 'oily': a LubricatedTraction law needs the size of the spot: make the normal law from a HertzPoint",
+        ),
+    ],
+)
+def test_bad_input_is_refused_by_name(contact, message):
+    with pytest.raises(ValueError, match=message):
+        contact()

@@ -1,0 +1,98 @@
+"""The bearing of Modin, Fritzson and Führer (2007), section 6.3: evaluations of A for the same error, scheme (5) against CVODE.
+
+Run by `python benchmarks/paper_000.py bearing`. Rings on penalties of 1e7 rad/s, 10^4 rpm, 1000 N, 0.6 ms; the cage starts 1 % slow, so that
+balls and pockets meet. Two starts: the quasi-static one, from which forces hardly change, and one with the load raised by half at t = 0,
+after which the balls swing on their contacts.
+"""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from bearing_methods import Case, Point, compare, distance, draw, table
+
+import jaxmbd as mbd
+
+END = 0.6e-3
+TIMES = np.linspace(0.0, END, 21)
+STEPS = (1e-5, 7.5e-6, 6e-6, 5e-6, 3e-6, 2e-6, 1e-6, 5e-7, 2.5e-7)
+ERRORS = (3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4)
+PAPER = "Paper: 600 evaluations at h = 1e-6 s against 1588 of CVODE, a factor of 2.6."
+
+
+def scheme(predict: bool, beta: float = 0.8, **options) -> mbd.SemiExplicit:
+    return mbd.SemiExplicit(0.5, beta, predict_velocity=predict, **options)
+
+
+def our_points(case: Case) -> list[list[Point]]:
+    """Families of runs: fixed steps without and with the predicted velocity, then adaptive ones."""
+    families = []
+    for predict in (False, True):
+        name = "scheme (5)" + (", v predicted" if predict else "")
+        families.append([case.ours(name, f"h = {h:.1e}", scheme(predict), step=h) for h in STEPS])
+    local = [
+        case.ours("(5), v predicted, local error", f"tolerance {tol:.0e}", scheme(True, tolerance=tol, length_scale=1e-3), **ADAPTIVE)
+        for tol in (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+    ]
+    sundman = [
+        case.ours(
+            f"(5), v predicted, sigma {how}",
+            f"h^2 sigma = {tol}",
+            scheme(True, estimate=how),
+            controller=mbd.control.Stability(tol),
+            **ADAPTIVE,
+        )
+        for how in ("consecutive", "printed")
+        for tol in (1.0, 0.25, 0.04)
+    ]
+    return [*families, local, sundman]
+
+
+ADAPTIVE = {"max_step": 1e-5, "first_step": 1e-6}
+CAGE_OFFSET = (9.5e-5, 0.0, 0.0)
+"""m; the pockets have 1e-4 m of play: balls and pockets meet at once"""
+
+
+def cvode_points(case: Case) -> list[Point]:
+    parts = [case.cvode(part, False, max_order=order) for part in (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3) for order in (2, 5)]
+    relative = [case.cvode(rtol, True, max_order=order) for rtol in (1e-4, 1e-5, 1e-6, 1e-7, 1e-8) for order in (2, 5)]
+    return [*parts, *relative]
+
+
+def study(title: str, case: Case, axis) -> None:
+    tight = mbd.simulate(case.system, END, integrator=scheme(True, 0.5), step=2.5e-8, saveat=TIMES)
+    case.reference = case.loads(tight)
+    force, cage = distance(case.by_cvode(1e-13, 1e-6), case.reference)
+    print(
+        f"\n{title}. Reference: scheme (5), beta = 1/2, h = 2.5e-8 s; a tight CVODE run differs by {force:.1e} (forces), {cage:.1e} (cage)."
+    )
+    families, theirs = our_points(case), cvode_points(case)
+    every = [p for family in families for p in family]
+    table([*every, *theirs])
+    print(f"\n  At equal error, each at its best. {PAPER}")
+    compare(every, theirs, ERRORS)
+    print("  The same without adaptive steps and without the predicted velocity, as in the paper:")
+    compare(families[0], theirs, ERRORS)
+    for family in families[:3]:
+        draw(axis, family, family[0].method)
+    for how in ("consecutive", "printed"):
+        draw(axis, [p for p in families[3] if how in p.method], f"(5), v predicted, sigma {how}")
+    draw(axis, theirs, "CVODE, FAST-JAC", "fast", color="k")
+    draw(axis, theirs, "CVODE, SLOW-JAC", "slow", color="k", linestyle="--")
+    axis.set(title=title, xlabel="evaluations of A in 0.6 ms", ylabel="error of ball-race forces (rms, relative)")
+    axis.grid(alpha=0.3)
+
+
+def run(out: Path) -> None:
+    bearing = mbd.bearings.DeepGroove(rings="penalty", cage_speed_ratio=0.99, cage_offset=CAGE_OFFSET)
+    start = bearing.start()
+    cases = {
+        "Quasi-static start": bearing.system(start),
+        "Load raised by half at the start": bearing.replace(axial_load=1500.0).system(start),
+    }
+    figure, axes = plt.subplots(1, 2, figsize=(13, 5.5), constrained_layout=True)
+    for axis, (title, system) in zip(axes, cases.items(), strict=True):
+        study(title, Case(bearing, system, TIMES), axis)
+    axes[0].legend(fontsize=8)
+    figure.savefig(out / "paper_000_bearing.png", dpi=120)
+    print(f"  {out / 'paper_000_bearing.png'}")

@@ -1,0 +1,145 @@
+"""Many contacts at once: all of these shapes against all of those."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from .contact import AbstractContact
+from .contact_laws import AbstractContactLaw
+from .elements import body_name, ground
+from .friction import AbstractFriction
+from .parameters import read_name
+from .planar_contacts import DiscDisc, DiscLine
+from .solids import BoxPlane, CapsulePlane
+from .spatial_contacts import SpherePlane, SphereSphere
+
+
+class Sphere(NamedTuple):
+    """A sphere on a body, for `contacts`."""
+
+    body: Any
+    radius: Any
+    """m"""
+    centre: Any = None
+    """m, in the ground's frame at the initial configuration; None: the body's centre of mass"""
+
+
+class Plane(NamedTuple):
+    """A plane on a body (as a rule `mbd.ground`), for `contacts`: the face of all that lies behind it."""
+
+    body: Any
+    point: Any
+    """m"""
+    normal: Any
+    """out of the body"""
+
+
+class Box(NamedTuple):
+    """A box on a body, its edges along the body's axes, for `contacts`."""
+
+    body: Any
+    sizes: Any
+    """m, lengths of the edges"""
+    centre: Any = None
+    """m; None: the body's centre of mass"""
+
+
+class Capsule(NamedTuple):
+    """A capsule on a body, for `contacts`."""
+
+    body: Any
+    end1: Any
+    """m"""
+    end2: Any
+    """m"""
+    radius: Any
+    """m"""
+
+
+class Disc(NamedTuple):
+    """A disc on a planar body, for `contacts`."""
+
+    body: Any
+    centre: Any
+    """m"""
+    radius: Any
+    """m"""
+
+
+class Line(NamedTuple):
+    """A straight line on a planar body, for `contacts`: the edge of all that lies behind it."""
+
+    body: Any
+    point: Any
+    """m"""
+    normal: Any
+    """out of the body"""
+
+
+Shape = Sphere | Plane | Box | Capsule | Disc | Line
+
+_PAIRS: dict[tuple[type, type], Callable[..., AbstractContact]] = {
+    (Sphere, Plane): lambda name, s, p, *laws, **rest: SpherePlane(
+        name, s.body, p.body, s.radius, p.point, p.normal, *laws, centre=s.centre, **rest
+    ),
+    (Sphere, Sphere): lambda name, s, p, *laws, **rest: SphereSphere(
+        name, s.body, p.body, s.radius, p.radius, *laws, centre_a=s.centre, centre_b=p.centre, **rest
+    ),
+    (Box, Plane): lambda name, s, p, *laws, **rest: BoxPlane(
+        name, s.body, p.body, s.sizes, p.point, p.normal, *laws, centre=s.centre, **rest
+    ),
+    (Capsule, Plane): lambda name, s, p, *laws, **rest: CapsulePlane(
+        name, s.body, p.body, s.end1, s.end2, s.radius, p.point, p.normal, *laws, **rest
+    ),
+    (Disc, Line): lambda name, s, p, *laws, **rest: DiscLine(name, s.body, p.body, s.centre, s.radius, p.point, p.normal, *laws, **rest),
+    (Disc, Disc): lambda name, s, p, *laws, **rest: DiscDisc(name, s.body, p.body, s.centre, s.radius, p.centre, p.radius, *laws, **rest),
+}
+
+
+def contacts(
+    name: str,
+    these: Iterable[Shape],
+    those: Iterable[Shape] | None = None,
+    *,
+    law: AbstractContactLaw | Callable[[Any, Any], AbstractContactLaw],
+    friction: AbstractFriction | None = None,
+    stiff: bool = False,
+    allow_overlap: bool = False,
+) -> list[AbstractContact]:
+    """All of these shapes against all of those; without `those`, all of these against each other.
+
+    A list of contacts for a model's forces, named "name[0]", "name[1]", ...; `solution.contact("name")` has them all, one column a pair, and
+    `solution.contact("name[3]")` one. The order is that of the lists: the first of these against each of those, the second, ...
+    Shapes on one body do not touch each other. The system stacks them by kind, so that compiling does not take longer for more of them.
+    `law` may be a function of the two shapes, for a stiffness that depends on their radii.
+    """
+    name = read_name("group of contacts", name)
+    these = _shapes(name, these)
+    if those is None:
+        couples = [(first, second) for i, first in enumerate(these) for second in these[i + 1 :]]
+    else:
+        those = _shapes(name, those)
+        couples = [(first, second) for first in these for second in those]
+    label = f"group of contacts {name!r}"
+    found = []
+    for first, second in couples:
+        if body_name(label, first.body) == body_name(label, second.body):
+            continue
+        if (type(first), type(second)) not in _PAIRS:
+            first, second = second, first
+        if (type(first), type(second)) not in _PAIRS:
+            kinds = ", ".join(f"{a.__name__}-{b.__name__}" for a, b in _PAIRS)
+            raise ValueError(f"{label}: there is no contact of a {type(first).__name__} and a {type(second).__name__}; there are {kinds}.")
+        chosen = law if isinstance(law, AbstractContactLaw) else law(first, second)
+        make = _PAIRS[type(first), type(second)]
+        found.append(make(f"{name}[{len(found)}]", first, second, chosen, friction, stiff=stiff, allow_overlap=allow_overlap))
+    if not found:
+        raise ValueError(f"{label} has no pairs: give shapes on two different bodies at least (mbd.{ground.name} counts as one).")
+    return found
+
+
+def _shapes(name: str, shapes: Iterable[Shape]) -> Sequence[Shape]:
+    shapes = [shapes] if isinstance(shapes, Shape) else list(shapes)
+    for shape in shapes:
+        if not isinstance(shape, Shape):
+            raise ValueError(f"group of contacts {name!r}: expected a shape such as mbd.Sphere(body, radius), got {shape!r}.")
+    return shapes

@@ -1,0 +1,158 @@
+"""Blocks, spheres and rows of balls move as their closed forms say."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import jaxmbd as mbd
+
+GRAVITY = 9.81
+
+
+@eqx.filter_jit
+def _follow(system, start, step, count):
+    """(q, v, x) of one rigid body without joints at every step, by the classical Runge-Kutta method."""
+
+    def rates(y):
+        q, v, x = y[:7], y[7:14], y[14:]
+        t = jnp.zeros(())
+        acceleration = system.solve_mass(q, system.force(q, v, t, x)) + system.own_acceleration(q, v)
+        return jnp.concatenate([v, acceleration, system.state_rate(x, q, v, t)])
+
+    def advance(y, _):
+        slope, total = rates(y), jnp.zeros_like(y)
+        for share, weight in ((0.5, 1.0), (0.5, 2.0), (1.0, 2.0), (0.0, 1.0)):
+            total = total + weight * slope
+            slope = rates(y + share * step * slope) if share else slope
+        y = y + step / 6 * total
+        return y, y
+
+    return jax.lax.scan(advance, start, length=count)[1]
+
+
+def follow(model, t1, step=1e-4):
+    """Times and rows of (q, v, x)."""
+    system = model.build().prepare()
+    count = round(t1 / step)
+    start = jnp.concatenate([system.q0, system.v0, system.x0])
+    return step * np.arange(1, count + 1), np.asarray(_follow(system, start, step, count))
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    """By share of the angle of friction, atan(0.4), and kinetic coefficient: angle, times, way down the slope, speed."""
+    found = {}
+    for share, kinetic in ((0.9, 0.4), (1.1, 0.4), (1.1, 0.3)):
+        angle = share * np.arctan(0.4)
+        t, y = follow(mbd.problems.box_on_plane(angle, kinetic=kinetic), 0.3)
+        down = np.array([np.cos(angle), 0.0, -np.sin(angle)])
+        found[share, kinetic] = (angle, t, (y[:, :3] - y[0, :3]) @ down, y[:, 7:10] @ down)
+    return found
+
+
+def test_a_block_sticks_below_the_angle_of_friction(blocks):
+    """It yields by some deflections of its bristles, mu_s / sigma_0 = 40 micrometres, and stands still."""
+    _, t, way, speed = blocks[0.9, 0.4]
+    assert 0 < way[-1] < 1e-3
+    assert np.abs(speed[t > 0.25]).max() < 1e-3
+
+
+def test_a_block_slides_above_the_angle_of_friction(blocks):
+    """Down with g (sin - mu_k cos) once it has left its bristles behind."""
+    for kinetic in (0.4, 0.3):
+        angle, t, _, speed = blocks[1.1, kinetic]
+        late = t > 0.1
+        acceleration = np.polyfit(t[late], speed[late], 1)[0]
+        np.testing.assert_allclose(acceleration, GRAVITY * (np.sin(angle) - kinetic * np.cos(angle)), rtol=0.02)
+
+
+def test_a_sliding_sphere_goes_over_to_rolling_at_five_sevenths_of_its_speed():
+    radius, mass, speed, mu = 0.1, 2.0, 0.7, 0.3
+    inertia, stiffness = 0.4 * mass * radius**2, 1e6
+    sink = (mass * GRAVITY / stiffness) ** (2 / 3)
+    ball = mbd.RigidBody("ball", mass, (inertia,) * 3, (0.0, 0.0, radius - sink), velocity=(0.6 * speed, 0.8 * speed, 0.0))
+    law, friction = mbd.HuntCrossley(stiffness, 0.5), mbd.Coulomb(mu, regularisation=1e-3)
+    alley = mbd.SpherePlane("alley", ball, mbd.ground, radius, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), law, friction)
+    t, y = follow(mbd.Model([ball], forces=[alley, mbd.Gravity((0.0, 0.0, -GRAVITY))]), 0.12)
+    velocity = y[:, 7:10] @ np.array([0.6, 0.8, 0.0])
+    slides = t < 0.9 * 2 / 7 * speed / (mu * GRAVITY)
+    # Regularised friction lacks (v_r / v)^2 / 2 of its limit, a millionth at first and more as rolling comes near.
+    np.testing.assert_allclose(velocity[slides], speed - mu * GRAVITY * t[slides], rtol=1e-3)
+    np.testing.assert_allclose(velocity[-1], 5 / 7 * speed, rtol=2e-3)
+    # The rate of Euler parameters is half the angular velocity.
+    np.testing.assert_allclose(2 * np.linalg.norm(y[-1, 10:14]), velocity[-1] / radius, rtol=2e-3)
+
+
+def row_of_balls(balls, lifted, angle, t1):
+    """The cradle in the angles of its strings, without joints: speeds at the end over the speed of the impact."""
+    radius, length, mass = 0.01, 0.2, 4 / 3 * np.pi * 0.01**3 * 7850.0
+    stiffness = 4 / 3 * (206e9 / (2 * (1 - 0.3**2))) * np.sqrt(radius / 2)
+
+    def swing(t, y):
+        theta, rate = y[:balls], y[balls:]
+        x, z = 2 * radius * np.arange(balls) + length * np.sin(theta), -length * np.cos(theta)
+        between = np.stack([np.diff(x), np.diff(z)])
+        distance = np.hypot(*between)
+        push = stiffness * np.maximum(2 * radius - distance, 0.0) ** 1.5 * between / distance
+        force = np.zeros((2, balls))
+        force[:, :-1] -= push
+        force[:, 1:] += push
+        pull = force[0] * np.cos(theta) + (force[1] - mass * GRAVITY) * np.sin(theta)
+        return np.concatenate([rate, pull / (mass * length)])
+
+    start = np.concatenate([np.where(np.arange(balls) < lifted, -angle, 0.0), np.zeros(balls)])
+    run = solve_ivp(swing, (0.0, t1), start, rtol=1e-9, atol=1e-11, max_step=5e-3)
+    return length * run.y[balls:, -1]
+
+
+def test_newtons_cradle_passes_on_a_wave_and_not_one_ball():
+    """Balls that touch: the last gets 0.995 of the speed, the one before it 0.076, and the first goes back with 0.071."""
+    speed = np.sqrt(2 * GRAVITY * 0.2 * (1 - np.cos(0.2)))
+    integrator = mbd.DormandPrince(rtol=1e-7, atol=1e-9)
+    solution = mbd.simulate(mbd.problems.newton_cradle(3), 0.23, integrator=integrator, max_step=5e-3)
+    found = np.array([np.asarray(solution.velocity(f"ball[{i}]"))[-1, 0] for i in range(3)])
+    np.testing.assert_allclose(found, row_of_balls(3, 1, 0.2, 0.23), atol=1e-4 * speed)
+    np.testing.assert_allclose(found / speed, [-0.071, 0.076, 0.994], atol=2e-3)
+    # Without loss, and without what two strings a ball do not allow.
+    energy = np.asarray(solution.energy().total)
+    kinetic = 0.5 * 4 / 3 * np.pi * 0.01**3 * 7850.0 * speed**2
+    assert np.abs(energy - energy[0]).max() < 1e-4 * kinetic
+    loads = solution.contact("contact")
+    assert loads.normal_force.shape == (len(solution.ts), 2)
+    assert np.all(np.asarray(loads.normal_force).max(0) > 150.0)
+    # An elastic contact between balls on a line takes from one what it gives to the other, as fast as they approach.
+    work = np.sum(np.asarray(loads.power), -1)
+    assert np.all(np.abs(work) <= np.asarray(loads.normal_force) * speed)
+
+
+@pytest.mark.slow
+def test_spheres_come_to_rest_in_their_box():
+    model = mbd.problems.spheres_in_box(8)
+    solution = mbd.simulate(model, 0.4, integrator=mbd.DormandPrince(), step=4e-5, saveat=np.linspace(0.0, 0.4, 5))
+    weight = 8 * 4 / 3 * np.pi * 0.01**3 * 2500.0 * GRAVITY
+    walls = solution.contact("walls")
+    floor = np.asarray(walls.normal_force)[-1] * np.asarray(walls.normal)[-1, :, 2]
+    kinetic = np.asarray(solution.energy().kinetic)
+    assert kinetic[-1] < 1e-3 * kinetic.max()
+    np.testing.assert_allclose(floor.sum(), weight, rtol=0.05)
+    for name in (body.name for body in model.bodies):
+        inside = np.asarray(solution.position(name))[-1]
+        assert np.all(inside > 0.0099)
+        assert np.all(inside[:2] < 0.048 - 0.0099)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: mbd.problems.newton_cradle(3, 3), "newton_cradle: lift at least one ball and fewer than all"),
+        (lambda: mbd.problems.newton_cradle(gap=-1e-3).build(), r"force 'contact\[\d\]': 'ball\[\d\]' and 'ball\[\d\]' overlap by 0.001 m"),
+        (lambda: mbd.problems.box_on_plane(friction="glue"), "box_on_plane: friction must be 'lugre' or 'coulomb', got 'glue'"),
+        (lambda: mbd.problems.spheres_in_box(1), "spheres_in_box: give two spheres at least"),
+    ],
+)
+def test_impossible_problems_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
