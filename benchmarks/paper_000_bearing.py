@@ -69,7 +69,7 @@ def cvode_points(case: Case) -> list[Point]:
 def study(title: str, case: Case, axis) -> None:
     tight = mbd.simulate(case.system, END, integrator=scheme(True, 0.5), step=2.5e-8, saveat=TIMES)
     case.reference = case.loads(tight)
-    force, cage = distance(case.by_cvode(1e-13, 1e-6), case.reference)
+    force, cage = distance(case.by_cvode(1e-10), case.reference)
     print(
         f"\n{title}. Reference: scheme (5), beta = 1/2, h = 2.5e-8 s; a tight CVODE run differs by {force:.1e} (forces), {cage:.1e} (cage)."
     )
