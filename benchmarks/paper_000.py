@@ -7,7 +7,6 @@ Without names, all parts run. Figures are written to DIR (the working directory)
 
 import argparse
 import dataclasses
-import importlib
 from pathlib import Path
 
 import equinox as eqx
@@ -238,13 +237,10 @@ def orders() -> None:
 
 
 def bearing(out: Path) -> None:
-    """The bearing's table stands in a file of its own."""
-    try:
-        part = importlib.import_module("paper_000_bearing")
-    except ModuleNotFoundError:
-        print("\nThe bearing (6.3) is not here: benchmarks/paper_000_bearing.py is missing.")
-        return
-    part.run(out)
+    """Needs scikit-sundae, which the other parts do not."""
+    from paper_000_bearing import run
+
+    run(out)
 
 
 def _save(figure, path: Path) -> None:

@@ -7,7 +7,6 @@ rejected trial counts.
 """
 
 import argparse
-import importlib
 from pathlib import Path
 from typing import Any
 
@@ -112,13 +111,10 @@ def figure_2(run: mbd.Solution, out: Path) -> None:
 
 
 def bearing(out: Path) -> None:
-    """The bearing's table stands in a file of its own."""
-    try:
-        part = importlib.import_module("paper_002_bearing")
-    except ModuleNotFoundError:
-        print("\nThe bearing (6.2) is not here: benchmarks/paper_002_bearing.py is missing.")
-        return
-    part.run(out)
+    """Needs scikit-sundae, which the other parts do not."""
+    from paper_002_bearing import run
+
+    run(out)
 
 
 def main() -> None:
