@@ -87,8 +87,8 @@ class Coulomb(AbstractFriction):
         mu = (mu_k + (mu_s - mu_k) exp(-|v / v_s|^2)) v / sqrt(|v|^2 + v_r^2) + sigma v
 
     A contact that should stick creeps instead: under the share s < 1 of the limiting load at v_r s / sqrt(1 - s^2). For sticking that lasts, use
-    `LuGre`. The law is smooth; its slope at rest is mu_s / v_r, and the largest coefficient stays a little below mu_s: by less than
-    (v_r / v_s)^(2/3) of mu_s - mu_k, so choose v_r well below v_s. Where the normal law knows the size of the spot
+    `LuGre`. The law is smooth; its slope at rest is mu_s / v_r. The largest coefficient stays below mu_s by about
+    sqrt(2 mu_s (mu_s - mu_k)) v_r / v_s, so choose v_r well below v_s. Where the normal law knows the size of the spot
     (`HertzPoint`), spinning about the normal is resisted by 3/8 mu N a E(m), regularised alike with the speed of the spot's rim.
     """
 

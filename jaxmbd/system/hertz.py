@@ -26,9 +26,9 @@ from .parameters import Parameter, is_traced, positive, read, read_all, scalar, 
 _MEANS = 7
 """Arithmetic-geometric means taken: errors square at each, so seven serve axis ratios up to 1e6 to rounding."""
 _NEWTON = 5
-"""Newton steps for the shape; the start is within 5 % in log(m), so four reach rounding."""
+"""Newton steps for the shape. The start is off by 0.08 in log((b/a)^2) for B/A up to 100, by 1.7 at 1e6; three steps reach rounding."""
 _INCREMENT = 1e-4
-"""of log(m) for Newton's slope: its error, 1e-8, leaves the steps as good as quadratic"""
+"""of log((b/a)^2) for Newton's slope: its error, 1e-8, leaves the steps as good as quadratic"""
 _SHALLOWEST = 1e-15
 """m, below which a pressure, force over area, would be zero over zero"""
 

@@ -201,6 +201,11 @@ def test_coulomb_friction_has_stribecks_curve_and_its_slope_at_rest():
         found, _, film = traction(DRY, speed * along, 0.0, np.zeros(3), 100.0)
         np.testing.assert_allclose(found, expected * along, rtol=1e-12)
         assert film is None
+    # The peak of the curve lies below mu_s by sqrt(2 mu_s (mu_s - mu_k)) v_r / v_s, to first order in v_r / v_s = 0.02.
+    speeds = np.linspace(1e-3, 0.3, 3000)
+    law = mbd.Coulomb(0.1, 0.15, 0.5, 0.01)
+    curve = eqx.filter_jit(jax.vmap(lambda v: law.coefficient(mbd.Sliding(v[None], CLOSED), jnp.zeros(0))[0]))(speeds)
+    np.testing.assert_allclose(0.15 - curve.max(), np.sqrt(2 * 0.15 * 0.05) * 0.02, rtol=0.05)
 
 
 def test_spinning_is_resisted_by_the_moment_of_hertz_pressure():
