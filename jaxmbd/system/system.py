@@ -553,16 +553,11 @@ def _states(group: ElementGroup) -> int:
     return jax.eval_shape(lambda: _initial_states(group)).shape[-1]
 
 
-_FEW = 4096
-"""Sums over up to so many pairs of a frame and a part are a product with a matrix of ones, which is faster than a scatter."""
-
-
 def _scatter(bodies: tuple[tuple[int, ...], ...]) -> Callable[[Array, Array], Array]:
     index = np.asarray(bodies).ravel()
 
     def add(total: Array, parts: Array) -> Array:
-        if total.shape[0] * index.size <= _FEW:
-            return total + (np.arange(total.shape[0])[:, None] == index).astype(float) @ parts.reshape(-1, 3)
+        # Compared with a product with the incidence matrix on a ball bearing: half the time of an evaluation.
         return total + jax.ops.segment_sum(parts.reshape(-1, 3), index, num_segments=total.shape[0])
 
     return add
