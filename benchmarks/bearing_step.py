@@ -42,6 +42,18 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[[]
     return lambda: program(arrays), time.perf_counter() - begin, program.as_text() or ""
 
 
+def called(integrator, system, state, scratch) -> tuple[Callable[[], Any], float]:
+    """(a jitted step, as a script would call it, seconds of its first call).
+
+    A call's own cost grows with its arguments: the system's numbers, some two hundred arrays, are constants of this program.
+    """
+    arrays, rest = eqx.partition((state, scratch), eqx.is_array)
+    step = jax.jit(lambda arrays: eqx.filter(one_step(integrator, system, *eqx.combine(arrays, rest)), eqx.is_array))
+    begin = time.perf_counter()
+    jax.block_until_ready(step(arrays))
+    return lambda: step(arrays), time.perf_counter() - begin
+
+
 def one_step(integrator, system, state, scratch):
     """What a run with fixed steps does in each."""
     new, scratch, _ = integrator.step(system, state, scratch, jnp.asarray(STEP))
@@ -93,8 +105,7 @@ def measure(rings: str, integrator) -> None:
     state, system = consistent_start(system), system.prepare()
     state, scratch = integrator.init(system, state)
     in_scan, compiling, program = compiled(many_steps, integrator, system, state, scratch)
-    # A call's own cost grows with its arguments: the system's numbers, some two hundred arrays, are constants of this program.
-    single, compiling_single, _ = compiled(lambda state, scratch: one_step(integrator, system, state, scratch), state, scratch)
+    single, compiling_single = called(integrator, system, state, scratch)
     of_a, _, program_a = compiled(many_evaluations, system, state)
     in_batch, compiling_batch, _ = compiled(
         eqx.filter_vmap(many_steps, in_axes=(None, None, eqx.if_array(0), eqx.if_array(0))),
