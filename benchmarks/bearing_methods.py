@@ -101,6 +101,10 @@ def distance(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.nda
 
 def table(points: Iterable[Point]) -> None:
     print(f"  {'method':34s} {'setting':26s} {'steps':>6s} {'A':>6s} {'FAST':>7s} {'SLOW':>8s}   force error   cage error")
+    rows(points)
+
+
+def rows(points: Iterable[Point]) -> None:
     for p in points:
         print(
             f"  {p.method:34s} {p.setting:26s} {p.steps or '':>6} {p.evaluations:6d} {p.fast:7d} {p.slow:8d}   {p.force_error:11.2e}"
