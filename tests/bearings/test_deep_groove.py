@@ -119,7 +119,7 @@ def test_the_start_is_a_state_of_rest_in_the_balls_own_frames(run, start):
     for i in range(Z):
         where = system.body_slices()[f"ball[{i}]"][2]
         p, linear, turning = system.q0[where][3:], a[where][:3], a[where][3:]
-        expected = -(start.orbit**2) * start.ball_position[i] * [1, 1, 0]
+        expected = -(start.orbit**2) * start.ball_position[i] * np.array([1, 1, 0])
         np.testing.assert_allclose(linear, expected, atol=1e-8 * centripetal)
         # p = (1, 0, 0, 0) at the start: omega' = 2 (p''_1, p''_2, p''_3)
         np.testing.assert_allclose(p, [1, 0, 0, 0], atol=1e-15)
