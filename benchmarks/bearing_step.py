@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,14 +24,24 @@ from jaxmbd.system.initial import remember
 STEP, COUNT, LANES = 1e-6, 1000, 64
 
 
-def least(function: Callable[[], Any], runs: int = 10) -> float:
+class Cost(NamedTuple):
+    wall: float
     """s"""
-    times = []
+    cpu: float
+    """s, of all threads: what is left on a machine that is busy with other things"""
+
+    def show(self, steps: int = 1) -> str:
+        return f"{1e6 * self.wall / steps:8.1f} us ({1e6 * self.cpu / steps:.1f} of CPU)"
+
+
+def least(function: Callable[[], Any], runs: int = 10) -> Cost:
+    walls, cpus = [], []
     for _ in range(runs):
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         jax.block_until_ready(function())
-        times.append(time.perf_counter() - begin)
-    return min(times)
+        walls.append(time.perf_counter() - begin)
+        cpus.append(time.process_time() - busy)
+    return Cost(min(walls), min(cpus))
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[[], Any], float, str]:
@@ -76,14 +86,15 @@ def kernels(program: str) -> str:
             bodies[name] = []
         elif name:
             bodies[name].append(line)
-    body = re.search(r"body=%?([\w.\-]+)", program)
-    found = Counter()
-    for line in bodies.get(body.group(1) if body else "", []):
-        if operation := re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = .*? ([a-z\-]+)\(", line):
-            found[operation.group(1)] += 1
-    for free in ("get-tuple-element", "parameter", "tuple", "constant", "bitcast"):
-        found.pop(free, None)
-    return ", ".join(f"{count} {kind}" for kind, count in found.most_common())
+    counts = []
+    for body in re.findall(r"body=%?([\w.\-]+)", program):
+        operations = (re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = .*? ([a-z\-]+)\(", line) for line in bodies.get(body, []))
+        found = Counter(operation.group(1) for operation in operations if operation)
+        for free in ("get-tuple-element", "parameter", "tuple", "constant", "bitcast"):
+            found.pop(free, None)
+        counts.append(found)
+    largest = max(counts, key=lambda found: sum(found.values()), default=Counter())
+    return ", ".join(f"{count} {kind}" for kind, count in largest.most_common())
 
 
 def measure(rings: str, integrator) -> None:
@@ -101,13 +112,13 @@ def measure(rings: str, integrator) -> None:
         system,
         *jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES, *leaf.shape)) if eqx.is_array(leaf) else leaf, (state, scratch)),
     )
-    step, call, a, batch = least(in_scan) / COUNT, least(single, 1000), least(of_a) / COUNT, least(in_batch, 3) / COUNT
+    step, call, a, batch = least(in_scan), least(single, 1000), least(of_a), least(in_batch, 3)
     print(f"{type(integrator).__name__}, rings={rings!r}: built and started in {built:.1f} s")
-    print(f"  in a scan        {1e6 * step:8.1f} us a step      (compiled in {compiling:.1f} s; {kernels(program)})")
-    print(f"  evaluation of A  {1e6 * a:8.1f} us = {100 * a / step:.0f} %      ({kernels(program_a)})")
-    print(f"  a single call    {1e6 * call:8.1f} us             (compiled in {compiling_single:.1f} s)")
+    print(f"  a step in a scan  {step.show(COUNT)}, compiled in {compiling:.1f} s; {kernels(program)}")
+    print(f"  A alone           {a.show(COUNT)}, {100 * a.cpu / step.cpu:.0f} % of a step; {kernels(program_a)}")
+    print(f"  a single call     {call.show()}, compiled in {compiling_single:.1f} s")
     print(
-        f"  {LANES} in a vmap     {1e6 * batch:8.1f} us a step, {batch / step:.1f} times one lane (compiled in {compiling_batch:.1f} s)",
+        f"  {LANES} in a vmap      {batch.show(COUNT)}, {batch.cpu / step.cpu:.1f} times one, compiled in {compiling_batch:.1f} s",
         flush=True,
     )
 
