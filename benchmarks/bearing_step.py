@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,14 +24,24 @@ from jaxmbd.system.initial import remember
 STEP, COUNT, LANES = 1e-6, 1000, 64
 
 
-def least(function: Callable[[], Any], runs: int = 10) -> float:
+class Cost(NamedTuple):
+    wall: float
     """s"""
-    times = []
+    cpu: float
+    """s, of all threads: what is left on a machine that is busy with other things"""
+
+    def show(self, steps: int = 1) -> str:
+        return f"{1e6 * self.wall / steps:8.1f} us ({1e6 * self.cpu / steps:.1f} of CPU)"
+
+
+def least(function: Callable[[], Any], runs: int = 10) -> Cost:
+    walls, cpus = [], []
     for _ in range(runs):
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         jax.block_until_ready(function())
-        times.append(time.perf_counter() - begin)
-    return min(times)
+        walls.append(time.perf_counter() - begin)
+        cpus.append(time.process_time() - busy)
+    return Cost(min(walls), min(cpus))
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[[], Any], float, str]:
@@ -42,16 +52,13 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[[]
     return lambda: program(arrays), time.perf_counter() - begin, program.as_text() or ""
 
 
-def called(integrator, system, state, scratch) -> tuple[Callable[[], Any], float]:
-    """(a jitted step, as a script would call it, seconds of its first call).
-
-    A call's own cost grows with its arguments: the system's numbers, some two hundred arrays, are constants of this program.
-    """
+def jitted(integrator, system, state, scratch) -> tuple[Callable[[], Any], float]:
+    """(a single call of a step by jax.jit, seconds of the first one). The system's numbers are constants: a call hands over the state only."""
     arrays, rest = eqx.partition((state, scratch), eqx.is_array)
-    step = jax.jit(lambda arrays: eqx.filter(one_step(integrator, system, *eqx.combine(arrays, rest)), eqx.is_array))
+    function = jax.jit(lambda arrays: eqx.filter(one_step(integrator, system, *eqx.combine(arrays, rest)), eqx.is_array))
     begin = time.perf_counter()
-    jax.block_until_ready(step(arrays))
-    return lambda: step(arrays), time.perf_counter() - begin
+    jax.block_until_ready(function(arrays))
+    return lambda: function(arrays), time.perf_counter() - begin
 
 
 def one_step(integrator, system, state, scratch):
@@ -88,14 +95,15 @@ def kernels(program: str) -> str:
             bodies[name] = []
         elif name:
             bodies[name].append(line)
-    body = re.search(r"body=%?([\w.\-]+)", program)
-    found = Counter()
-    for line in bodies.get(body.group(1) if body else "", []):
-        if operation := re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = .*? ([a-z\-]+)\(", line):
-            found[operation.group(1)] += 1
-    for free in ("get-tuple-element", "parameter", "tuple", "constant", "bitcast"):
-        found.pop(free, None)
-    return ", ".join(f"{count} {kind}" for kind, count in found.most_common())
+    counts = []
+    for body in re.findall(r"body=%?([\w.\-]+)", program):
+        operations = (re.match(r"\s+(?:ROOT )?%?[\w.\-]+ = .*? ([a-z\-]+)\(", line) for line in bodies.get(body, []))
+        found = Counter(operation.group(1) for operation in operations if operation)
+        for free in ("get-tuple-element", "parameter", "tuple", "constant", "bitcast"):
+            found.pop(free, None)
+        counts.append(found)
+    largest = max(counts, key=lambda found: sum(found.values()), default=Counter())
+    return ", ".join(f"{count} {kind}" for kind, count in largest.most_common())
 
 
 def measure(rings: str, integrator) -> None:
@@ -105,7 +113,8 @@ def measure(rings: str, integrator) -> None:
     state, system = consistent_start(system), system.prepare()
     state, scratch = integrator.init(system, state)
     in_scan, compiling, program = compiled(many_steps, integrator, system, state, scratch)
-    single, compiling_single = called(integrator, system, state, scratch)
+    # A step in mid-run: the first one of all factorises.
+    single, compiling_single = jitted(integrator, system, *eqx.combine(in_scan(), (state, scratch)))
     of_a, _, program_a = compiled(many_evaluations, system, state)
     in_batch, compiling_batch, _ = compiled(
         eqx.filter_vmap(many_steps, in_axes=(None, None, eqx.if_array(0), eqx.if_array(0))),
@@ -113,13 +122,13 @@ def measure(rings: str, integrator) -> None:
         system,
         *jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (LANES, *leaf.shape)) if eqx.is_array(leaf) else leaf, (state, scratch)),
     )
-    step, call, a, batch = least(in_scan) / COUNT, least(single, 1000), least(of_a) / COUNT, least(in_batch, 3) / COUNT
+    step, call, a, batch = least(in_scan), least(single, 1000), least(of_a), least(in_batch, 3)
     print(f"{type(integrator).__name__}, rings={rings!r}: built and started in {built:.1f} s")
-    print(f"  in a scan        {1e6 * step:8.1f} us a step      (compiled in {compiling:.1f} s; {kernels(program)})")
-    print(f"  evaluation of A  {1e6 * a:8.1f} us = {100 * a / step:.0f} %      ({kernels(program_a)})")
-    print(f"  a single call    {1e6 * call:8.1f} us             (compiled in {compiling_single:.1f} s)")
+    print(f"  a step in a scan  {step.show(COUNT)}, compiled in {compiling:.1f} s; {kernels(program)}")
+    print(f"  A alone           {a.show(COUNT)}, {100 * a.cpu / step.cpu:.0f} % of a step; {kernels(program_a)}")
+    print(f"  a single call     {call.show()}, compiled in {compiling_single:.1f} s")
     print(
-        f"  {LANES} in a vmap     {1e6 * batch:8.1f} us a step, {batch / step:.1f} times one lane (compiled in {compiling_batch:.1f} s)",
+        f"  {LANES} in a vmap      {batch.show(COUNT)}, {batch.cpu / step.cpu:.1f} times one, compiled in {compiling_batch:.1f} s",
         flush=True,
     )
 

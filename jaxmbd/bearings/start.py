@@ -16,7 +16,7 @@ from ..system.equations import acceleration_a
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
 from ..system.system import System
-from . import assembly
+from . import assembly, geometry
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -194,7 +194,7 @@ def _spread(count: int, radius: float, height: float, ring: float, orbit: float,
     turn = np.concatenate([turn, np.stack([0 * angles, 0 * angles, 1 + 0 * angles])[None]])  # (3, 3, balls)
     place = lambda u: np.einsum("ijn,j->ni", turn, np.asarray(u))  # noqa: E731
     motion = place([radius, 0.0, height]), place([0.0, orbit * radius, 0.0]), place(spin)
-    return Start(*(jnp.asarray(part) for part in (*motion, ring * _UP, orbit, imbalance)))
+    return Start(*(jnp.asarray(part, dtype=float) for part in (*motion, ring * _UP, orbit, imbalance)))
 
 
 # --- any load: balance without friction -----------------------------------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def _without_friction(bearing: "DeepGroove") -> Start:
     orbit, spin = float(speeds.orbit), float(speeds.spin)
     axis = np.concatenate([-np.sin(line)[:, None] * around, np.cos(line)[:, None]], axis=1)
     motion = position, orbit * radius[:, None] * tangent, spin * axis + orbit * _UP
-    return Start(*(jnp.asarray(part) for part in (*motion, ring, orbit, left / largest)))
+    return Start(*(jnp.asarray(part, dtype=float) for part in (*motion, ring, orbit, left / largest)))
 
 
 def _guess(bearing: "DeepGroove", angles: np.ndarray) -> np.ndarray:
