@@ -108,6 +108,7 @@ def row_of_balls(balls, lifted, angle, t1):
     return length * run.y[balls:, -1]
 
 
+@pytest.mark.slow
 def test_newtons_cradle_passes_on_a_wave_and_not_one_ball():
     """Balls that touch: the last gets 0.995 of the speed, the one before it 0.076, and the first goes back with 0.071."""
     speed = np.sqrt(2 * GRAVITY * 0.2 * (1 - np.cos(0.2)))

@@ -135,7 +135,7 @@ def test_verlet_bounces():
 
 @pytest.mark.parametrize(
     ("method", "evaluations"),
-    [(mbd.Verlet(), 1), (mbd.SemiExplicit(power_at="end"), 2), (mbd.HHT(), None)],
+    [(mbd.Verlet(), 1), (mbd.SemiExplicit(power_at="end"), 2), pytest.param(mbd.HHT(), None, marks=pytest.mark.slow)],
     ids=lambda m: getattr(m, "name", ""),
 )
 def test_gradients_through_an_impact(method, evaluations):
