@@ -50,6 +50,9 @@ class DeepGroove(eqx.Module):
     `friction`), ball-pocket, and cage-ring (the `guidance` ring's land). Names: inner, outer, ball[i], cage; ball_inner[i], ball_outer[i],
     ball_pocket[i], guidance; load; with penalties hold (outer ring) and guide (inner ring): "ball_inner[3].law.stiffness", "guide.stiffness".
 
+    Steps: contacts of steel are stable up to 1e-5 s with dry friction. `LubricatedTraction` is steeper at small slip, and explicit methods
+    then need 1e-6 s or less: beyond, tractions oscillate and torques are wrong, while loads and speeds still look right.
+
     Approximations: raceway curvatures for stiffness are those at the free contact angle; the rings are hollow cylinders less their grooves,
     the cage is a thin hoop; all bodies are rigid but for the contacts; shoulders have no edge; no churning of oil.
     """
