@@ -70,7 +70,7 @@ class FirstOrder:
             counts["jacobian"] += 1
             J[:] = np.asarray(self._jacobian(t, np.array(y)))
 
-        solver = CVODE(rate, jacfn=jacobian, rtol=rtol, atol=atol, method="BDF", max_num_steps=20_000, **options)
+        solver = CVODE(rate, jacfn=jacobian, rtol=rtol, atol=atol, method="BDF", max_num_steps=2_000, **options)
         span = (times[0], times[-1]) if every_step else times
         found = solver.solve(np.asarray(span, dtype=float), self.start)
         steps = np.diff(found.t) if every_step else None
