@@ -24,7 +24,7 @@ TABLE_1 = {
     "CV3": "h_max 1e-3, tol 1e-4: 2222 / 10718",
     "CV4": "h_max 1e-3, tol 1e-3: failure",
 }
-SETTINGS = ((1e-4, 8.0), (1e-4, 4.0), (1e-4, 2.0), (1e-4, 1.0), (1e-3, 20.0), (1e-3, 10.0))
+SETTINGS = ((1e-4, 8.0), (1e-4, 4.0), (1e-4, 3.0), (1e-4, 2.5), (1e-4, 2.0), (1e-3, 30.0), (1e-3, 20.0), (1e-3, 10.0))
 """epsilon [s], alpha [W^(-1/3)]"""
 CVODE_SETTINGS = ((1e-4, 1e-8), (1e-4, 1e-7), (1e-4, 1e-6), (1e-4, 1e-5), (1e-3, 1e-4), (1e-3, 1e-3))
 """h_max [s], rtol"""
@@ -66,7 +66,7 @@ def run(out: Path) -> None:
 
 def _figure_4(case: Case, nystrom: list, verlet: list, out: Path) -> None:
     figure, axes = plt.subplots(2, 1, figsize=(9, 7), sharex=True, sharey=True, constrained_layout=True)
-    for points, style in ((nystrom[:3], "-"), (verlet[:3], "--")):
+    for points, style in ((nystrom[:2], "-"), (verlet[:3], "--")):
         for point in points:
             sizes = point.sizes
             if sizes is not None and sizes.size:
@@ -76,7 +76,7 @@ def _figure_4(case: Case, nystrom: list, verlet: list, out: Path) -> None:
         axes[1].semilogy(found.times[1:], np.diff(found.times), linewidth=0.7, label=f"CVODE, rtol {rtol:.0e}")
     for axis in axes:
         axis.legend(fontsize=7)
-        axis.set_ylabel("step [s]")
+        axis.set(ylabel="step [s]", ylim=(1e-8, 1e-4))  # CVODE begins with far smaller ones
     axes[1].set_xlabel("time [s]")
     figure.savefig(out / "paper_002_figure_4.png", dpi=120)
     print(f"  {out / 'paper_002_figure_4.png'}")
