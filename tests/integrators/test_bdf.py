@@ -198,6 +198,7 @@ class TestDerivatives:
         gradient = jax.jacfwd(lambda g: self.end(g, self.BDF, max_steps=256, adjoint="forward"))(self.AT)
         assert gradient == pytest.approx(differences, rel=1e-5)
 
+    @pytest.mark.slow
     def test_fixed_order_with_its_start(self):
         """The past before the start depends on the parameters too."""
         method = mbd.BDF(1e-9, order=4)

@@ -138,7 +138,7 @@ class TestDerivatives:
     AT = jnp.array([1.0, 9.81])
     METHODS: ClassVar = {"order 4": mbd.RosenbrockNystrom(1e-4, 1e-4), "w-method": mbd.WMethod(1e-2, 1e-2, reuse=3)}
 
-    @pytest.mark.parametrize("name", METHODS)
+    @pytest.mark.parametrize("name", ["order 4", pytest.param("w-method", marks=pytest.mark.slow)])
     def test_gradients_agree(self, name):
         method = self.METHODS[name]
 
