@@ -7,6 +7,7 @@ from . import problems as problems
 from . import view as view
 from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
+from .fusing import fuse_loops as fuse_loops
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
 from .integrators.bdf import BDF as BDF
 from .integrators.explicit import AdamsPECE as AdamsPECE

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solvers.newton import NewtonInfo, implicit_root
+from ..system.assembly import sum_by_owner
 from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
 from ..system.parameters import is_traced
 from ..system.state import State
@@ -294,12 +295,12 @@ def _consecutive_estimate(system: AbstractSystem, last: Evaluation, tried: Evalu
     Bodies that B holds are left out: they hardly move while contacts push them, and the quotient would be that of other bodies' motion.
     """
     part = 2 * np.asarray(system.coordinate_bodies(), int) + ~np.asarray(system.coordinate_lengths(), bool)
-    member = jnp.asarray(part[None, :] == np.unique(part)[:, None], float)
     held = np.isin(np.arange(part.size), system.stiff_coordinates())
+    kinds, owner = np.unique(part, return_inverse=True)
     if not np.all(held):
-        member = member * ~held
+        owner = np.where(held, kinds.size, owner)
     squares = jnp.stack([(tried.a - last.a) ** 2, (tried.q - last.q) ** 2, tried.q**2], axis=1)
-    change, distance, size = (member @ squares).T
+    change, distance, size = sum_by_owner([squares], tuple(owner.tolist()), kinds.size).T
     moved = distance > _STANDSTILL**2 * size
     slope = jnp.where(moved, jnp.sqrt(change / jnp.where(moved, distance, 1.0)), 0.0)
     return jnp.max(jnp.where(jnp.isfinite(slope), slope, 0.0), initial=0.0)

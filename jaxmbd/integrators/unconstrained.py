@@ -68,7 +68,7 @@ class AbstractUnconstrained(AbstractIntegrator):
 
 def refuse_multipliers(method: str, system: AbstractSystem) -> None:
     """Refuses a system with constraint rows that `normalize` does not take care of."""
-    rows, n = count_rows(system) - system.own_rows(), system.q0.shape[-1]
+    rows, n = count_rows(system) - system.own_rows(), len(system.coordinate_lengths())
     if rows == 0:
         return
     names = list(dict.fromkeys(system.describe_unknown(n + i) for i in range(rows)))

@@ -12,7 +12,8 @@ with LU factors needs take longer than the arithmetic. Newton corrects what an i
 
 
 SIDE_BY_SIDE = 12
-"""Up to this size a batch of matrices is eliminated side by side; beyond, LAPACK wins although it works one by one (64 lanes, CPU)."""
+"""Up to this size matrices are eliminated by our own loop, a batch side by side; beyond, LAPACK wins although it works one by one (64 lanes,
+CPU). A loop without calls into LAPACK can become a single kernel (`fuse_loops`)."""
 
 
 class Factors(eqx.Module):
@@ -31,13 +32,13 @@ def factorize(matrix: Float[Array, "n n"]) -> Factors:
 
 def solve(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
     if factors.matrix.shape[0] <= SMALL:
-        return factors.matrix @ right
+        return _product(factors.matrix, right)
     return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right)
 
 
 def solve_transposed(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
     if factors.matrix.shape[0] <= SMALL:
-        return factors.matrix.T @ right
+        return _product(factors.matrix.T, right)
     return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right, trans=1)
 
 
@@ -68,6 +69,11 @@ def weakest_row(matrix: Float[Array, "n n"], factors: Factors) -> tuple[Float[Ar
     return pivots[weakest] / jnp.max(pivots), order[weakest]
 
 
+def _product(matrix: Float[Array, "n n"], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    """A sum instead of a dot product: XLA fuses it, and can make one kernel of a loop around it."""
+    return jnp.sum(matrix * right, axis=-1) if right.ndim == 1 else matrix @ right
+
+
 def no_factors(n: int) -> Factors:
     """A placeholder of the right shape."""
     return Factors(jnp.zeros((n, n)), jnp.zeros(n, jnp.int32))
@@ -75,7 +81,9 @@ def no_factors(n: int) -> Factors:
 
 @custom_vmap
 def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    return jnp.linalg.inv(matrix)
+    if matrix.shape[-1] > SIDE_BY_SIDE:
+        return jnp.linalg.inv(matrix)
+    return _gauss_jordan(matrix[..., None])[..., 0]
 
 
 @_inverse.def_vmap

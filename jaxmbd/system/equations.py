@@ -115,7 +115,10 @@ class AbstractSystem(eqx.Module):
 
     def row_lengths(self) -> tuple[bool, ...]:
         """Which constraint rows are lengths."""
-        return (True,) * count_rows(self)
+        shape = eqx.filter_eval_shape(lambda s: s.constraint(s.q0, jnp.zeros(())), self).shape
+        if len(shape) != 1:
+            raise ValueError(f"constraint(q, t) must return a vector, got shape {shape}.")
+        return (True,) * shape[0]
 
     def essential_rows(self) -> tuple[bool, ...]:
         """Which constraint rows are never dropped as redundant."""
@@ -200,10 +203,7 @@ def initial_states(system: AbstractSystem) -> Float[Array, "x"]:
 
 
 def count_rows(system: AbstractSystem) -> int:
-    shape = eqx.filter_eval_shape(lambda s: s.constraint(s.q0, jnp.zeros(())), system).shape
-    if len(shape) != 1:
-        raise ValueError(f"constraint(q, t) must return a vector, got shape {shape}.")
-    return shape[0]
+    return len(system.row_lengths())
 
 
 # The functions below are what integrators call. Each is traced once for a system and then reused by every transformation (jit keeps the trace):

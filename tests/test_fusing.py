@@ -1,0 +1,63 @@
+"""Loops as single kernels: in processes of their own, because XLA reads its flags once."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import jaxmbd as mbd
+from jaxmbd.fusing import _with_option
+
+OPTION = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold="
+SIMULATE = """
+import sys
+import jax.numpy as jnp
+import jaxmbd as mbd
+
+if "late" in sys.argv:
+    jnp.zeros(3) + 1
+if "fused" in sys.argv:
+    mbd.fuse_loops()
+run = mbd.simulate(mbd.problems.bouncing_ball(), 0.3, integrator=mbd.Verlet(), step=1e-3)
+print("final", *map(float, run.final.q))
+"""
+
+
+def run(*arguments):
+    environment = {**os.environ, "XLA_FLAGS": "", "JAX_PLATFORMS": "cpu"}
+    return subprocess.run([sys.executable, "-c", SIMULATE, *arguments], capture_output=True, text=True, env=environment, check=False)
+
+
+def test_the_same_motion():
+    plain, fused = run(), run("fused")
+    assert plain.returncode == fused.returncode == 0, fused.stderr
+    numbers = [[float(word) for word in done.stdout.split()[1:]] for done in (plain, fused)]
+    assert numbers[1] == pytest.approx(numbers[0], rel=1e-9)
+
+
+def test_too_late_is_an_error():
+    late = run("late", "fused")
+    assert late.returncode != 0
+    assert "right after importing jaxmbd" in late.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ("", f"{OPTION}7"),
+        ("--xla_a=1", f"--xla_a=1 {OPTION}7"),
+        (f"{OPTION}3", f"{OPTION}7"),
+        (
+            "--xla_backend_extra_options=a=b --xla_c=2",
+            "--xla_backend_extra_options=a=b,xla_cpu_small_while_loop_byte_threshold=7 --xla_c=2",
+        ),
+    ],
+)
+def test_other_flags_stay(flags, expected):
+    assert _with_option(flags, 7) == expected
+
+
+def test_negative_limit():
+    with pytest.raises(ValueError, match="negative"):
+        mbd.fuse_loops(-1)
