@@ -2,12 +2,17 @@
 
     python benchmarks/bearing_step.py
 
-SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalties, and Verlet with prescribed rings. Compiling is timed apart. The
-least of several runs counts: whatever else the machine does only adds.
+SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalties, and Verlet with prescribed rings; each as XLA compiles it by
+itself and after `mbd.fuse_loops()`, in a process of its own (`--fused` runs only that). Compiling is timed apart. The least of several runs
+counts: whatever else the machine does only adds.
 """
 
+import functools
 import re
+import subprocess
+import sys
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,6 +20,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
 
 import jaxmbd as mbd
 from jaxmbd.simulate import consistent_start
@@ -52,13 +58,33 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[[]
     return lambda: program(arrays), time.perf_counter() - begin, program.as_text() or ""
 
 
-def jitted(integrator, system, state, scratch) -> tuple[Callable[[], Any], float]:
-    """(a single call of a step by jax.jit, seconds of the first one). The system's numbers are constants: a call hands over the state only."""
+def single_call(integrator, system, state, scratch) -> tuple[Callable[[], Any], float]:
+    """(a call that goes on by one step, seconds of the first one).
+
+    How a program steps that exchanges data with others: a compiled function of the state, one vector whose memory it reuses, and of the
+    number of steps. Handing over twenty arrays would take longer than the step. The system's numbers are constants.
+    """
     arrays, rest = eqx.partition((state, scratch), eqx.is_array)
-    function = jax.jit(lambda arrays: eqx.filter(one_step(integrator, system, *eqx.combine(arrays, rest)), eqx.is_array))
+    with warnings.catch_warnings(action="ignore"):  # of flags that travel as numbers
+        vector, unpack = ravel_pytree(arrays)
+
+    def step(_, vector):
+        new = eqx.filter(one_step(integrator, system, *eqx.combine(unpack(vector), rest)), eqx.is_array)
+        return ravel_pytree(new)[0]
+
+    @functools.partial(jax.jit, donate_argnums=0)
+    def advance(vector, count):
+        return jax.lax.fori_loop(0, count, step, vector)
+
+    now, one = [vector], jnp.asarray(1)
+
+    def call():
+        now[0] = advance(now[0], one)
+        return now[0]
+
     begin = time.perf_counter()
-    jax.block_until_ready(function(arrays))
-    return lambda: function(arrays), time.perf_counter() - begin
+    jax.block_until_ready(call())
+    return call, time.perf_counter() - begin
 
 
 def one_step(integrator, system, state, scratch):
@@ -114,7 +140,7 @@ def measure(rings: str, integrator) -> None:
     state, scratch = integrator.init(system, state)
     in_scan, compiling, program = compiled(many_steps, integrator, system, state, scratch)
     # A step in mid-run: the first one of all factorises.
-    single, compiling_single = jitted(integrator, system, *eqx.combine(in_scan(), (state, scratch)))
+    single, compiling_single = single_call(integrator, system, *eqx.combine(in_scan(), (state, scratch)))
     of_a, _, program_a = compiled(many_evaluations, system, state)
     in_batch, compiling_batch, _ = compiled(
         eqx.filter_vmap(many_steps, in_axes=(None, None, eqx.if_array(0), eqx.if_array(0))),
@@ -133,6 +159,17 @@ def measure(rings: str, integrator) -> None:
     )
 
 
-if __name__ == "__main__":
+def report() -> None:
     measure("penalty", mbd.SemiExplicit(0.5, 0.8))
     measure("prescribed", mbd.Verlet())
+
+
+if __name__ == "__main__":
+    if "--fused" in sys.argv:
+        mbd.fuse_loops()
+        print("after fuse_loops()", flush=True)
+        report()
+    else:
+        print("as XLA compiles it by itself", flush=True)
+        report()
+        subprocess.run([sys.executable, __file__, "--fused"], check=True)

@@ -5,13 +5,14 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 
 from . import __version__
+from .fusing import fuse_loops
 from .integrators.base import AbstractIntegrator
 from .integrators.bdf import BDF
 from .integrators.explicit import AdamsPECE, DormandPrince
@@ -46,11 +47,16 @@ INTEGRATORS: dict[str, Callable[[float], AbstractIntegrator]] = {
     "theta": lambda tolerance: Theta(0.5, tolerance=tolerance),
 }
 
-_TOLERANCE = 1e-5
-
 
 class UsageError(Exception):
     """Something in the command line cannot be: one line for the user, exit code 2."""
+
+
+def command() -> int:
+    """What the installed command runs: `main` in a process of its own."""
+    with suppress(RuntimeError):  # a JAX without the option is only slower
+        fuse_loops()
+    return main()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -93,7 +99,9 @@ def _parser() -> argparse.ArgumentParser:
     run.set_defaults(command=_run)
     run.add_argument("name", metavar="NAME", help="a problem of `jaxmbd list`")
     run.add_argument("--integrator", choices=INTEGRATORS, help="default: what the problem suggests, mostly hht")
-    run.add_argument("--tolerance", type=float, help=f"accepted local error of adaptive steps; default: {_TOLERANCE:g}")
+    run.add_argument(
+        "--tolerance", type=float, help="accepted local error of adaptive steps; default: what the problem suggests, mostly 1e-5"
+    )
     run.add_argument("--t1", type=float, help="end time [s]; default: what the problem suggests")
     run.add_argument(
         "--step", type=float, metavar="H", help="steps of this size [s]; default: adaptive, unless the problem suggests a size"
@@ -228,7 +236,7 @@ def _fill_in(options: argparse.Namespace, problem: Problem) -> None:
     if options.step is None and options.tolerance is None and options.integrator in (None, problem.integrator):
         options.step = problem.step
     options.integrator = options.integrator or problem.integrator
-    options.tolerance = _TOLERANCE if options.tolerance is None else options.tolerance
+    options.tolerance = problem.tolerance if options.tolerance is None else options.tolerance
 
 
 def _build(options: argparse.Namespace, problem: Problem) -> AbstractSystem:

@@ -33,6 +33,8 @@ class Problem(NamedTuple):
     """the method of the command line that suits it"""
     step: float | None = None
     """s, a fixed step that suits it; None: adaptive ones do"""
+    tolerance: float = 1e-5
+    """the one of the command line that suits it"""
 
     def options(self) -> dict[str, Any]:
         """The names and default values of the arguments of `function`."""
@@ -90,13 +92,27 @@ PROBLEMS: dict[str, Problem] = {
         t1=2.0,
         conserves_energy=True,
         max_step=2e-4,
+        integrator="verlet",
+        step=5e-5,
     ),
     "newton-cradle": Problem(
-        newton_cradle, "steel balls on strings pass on an impulse through Hertz's contacts", t1=1.0, conserves_energy=True
+        newton_cradle,
+        "steel balls on strings pass on an impulse through Hertz's contacts",
+        t1=1.0,
+        conserves_energy=True,
+        max_step=5e-3,
+        integrator="dormand-prince",
+        tolerance=1e-7,
     ),
     "box-on-plane": Problem(box_on_plane, "a block on an incline sticks or slides", t1=0.5, conserves_energy=False, max_step=0.01),
     "spheres-in-box": Problem(
-        spheres_in_box, "n spheres fall into a box, all pairs may touch", t1=0.3, conserves_energy=False, max_step=1e-3
+        spheres_in_box,
+        "n spheres fall into a box, all pairs may touch",
+        t1=0.3,
+        conserves_energy=False,
+        max_step=1e-3,
+        integrator="verlet",
+        step=4e-5,
     ),
 }
 """By the name that the command line uses; the functions have the same names with underscores."""
