@@ -12,7 +12,7 @@ from ..solution import Solution
 from ..system.friction import AbstractFriction, Coulomb
 from ..system.hertz import HertzPoint, Material
 from ..system.model import Model
-from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, scalar, vector
+from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, read_fields, scalar, vector
 from ..system.system import System
 from . import assembly, geometry
 from .report import Report, report
@@ -187,8 +187,7 @@ class DeepGroove(eqx.Module):
         allow_interference: bool = False,
     ):
         given = locals()
-        for field, value in read_all("the bearing", self.parameters, **{name: given[name] for name in self.parameters}).items():
-            setattr(self, field, value)
+        read_fields(self, "the bearing", self.parameters, **{name: given[name] for name in self.parameters})
         self.material = Material(206e9, 0.3, 7800.0) if material is None else material
         self.cage_material = Material(2.5e9, 0.4) if cage_material is None else cage_material
         self.friction, self.cage_friction = _law("friction", friction), _law("cage_friction", cage_friction)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .frames import Frame, embed
-from .parameters import Parameter, is_traced, positive, read_all, read_name, scalar, vector
+from .parameters import Parameter, is_traced, positive, read_fields, read_name, scalar, vector
 from .rotations import (
     body_rates,
     cross,
@@ -40,6 +40,11 @@ class AbstractBody(eqx.Module):
     mass: eqx.AbstractVar[Float[Array, ""]]
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
     has_orientation: eqx.AbstractClassVar[bool]
+
+    def _read_body(self, name: str, **values: Any) -> None:
+        """The part of a constructor that all bodies share: name and checked numbers."""
+        self.name = read_name("body", name)
+        read_fields(self, f"body {name!r}", self.parameters, **values)
 
     @property
     def dimension(self) -> int:
@@ -120,14 +125,10 @@ class PointMass(AbstractBody):
     }
 
     def __init__(self, name: str, mass: Any, position: Any, velocity: Any = None):
-        self.name = read_name("body", name)
-        values = read_all(f"body {name!r}", self.parameters, mass=mass, position=position)
-        if velocity is None:
-            velocity = np.zeros(values["position"].shape)
-        values |= read_all(f"body {name!r}", self.parameters, velocity=velocity)
-        if values["velocity"].shape != values["position"].shape:
+        self._read_body(name, mass=mass, position=position)
+        self._read_body(name, velocity=np.zeros(self.position.shape) if velocity is None else velocity)
+        if self.velocity.shape != self.position.shape:
             raise ValueError(f"velocity of body {name!r} must have as many components as its position.")
-        self.mass, self.position, self.velocity = values["mass"], values["position"], values["velocity"]
 
     @property
     def dimension(self):
@@ -194,10 +195,8 @@ class PlanarBody(AbstractBody):
         velocity: Any = (0.0, 0.0),
         angular_velocity: Any = 0.0,
     ):
-        self.name = read_name("body", name)
-        values = read_all(
-            f"body {name!r}",
-            self.parameters,
+        self._read_body(
+            name,
             mass=mass,
             inertia=inertia,
             position=position,
@@ -205,8 +204,6 @@ class PlanarBody(AbstractBody):
             velocity=velocity,
             angular_velocity=angular_velocity,
         )
-        for field, value in values.items():
-            setattr(self, field, value)
 
     @property
     def dimension(self):
@@ -320,10 +317,8 @@ class RigidBody(AbstractBody):
         velocity: Any = (0.0, 0.0, 0.0),
         angular_velocity: Any = (0.0, 0.0, 0.0),
     ):
-        self.name = read_name("body", name)
-        values = read_all(
-            f"body {name!r}",
-            self.parameters,
+        self._read_body(
+            name,
             mass=mass,
             inertia=inertia,
             position=position,
@@ -331,8 +326,6 @@ class RigidBody(AbstractBody):
             velocity=velocity,
             angular_velocity=angular_velocity,
         )
-        for field, value in values.items():
-            setattr(self, field, value)
 
     @property
     def dimension(self):

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .hertz import ContactEllipse, HertzPoint
-from .parameters import Parameter, not_negative, positive, read_all
+from .parameters import Parameter, not_negative, positive, read_fields
 
 
 class AbstractContactLaw(eqx.Module):
@@ -64,8 +64,7 @@ class LinearContact(AbstractContactLaw):
     parameters: ClassVar[dict[str, Parameter]] = {"stiffness": positive("N/m"), "damping": not_negative("N s/m")}
 
     def __init__(self, stiffness: Any, damping: Any = 0.0):
-        values = read_all("the LinearContact law", self.parameters, stiffness=stiffness, damping=damping)
-        self.stiffness, self.damping = values["stiffness"], values["damping"]
+        read_fields(self, "the LinearContact law", self.parameters, stiffness=stiffness, damping=damping)
 
     def force(self, depth, rate):
         elastic = self.stiffness * _overlap(depth)
@@ -89,7 +88,7 @@ class Hertz(AbstractContactLaw):
 
     def __init__(self, stiffness: Any):
         number, self.ellipse = _read_stiffness("the Hertz law", stiffness)
-        self.stiffness = read_all("the Hertz law", self.parameters, stiffness=number)["stiffness"]
+        read_fields(self, "the Hertz law", self.parameters, stiffness=number)
 
     @property
     def spot(self):
@@ -137,8 +136,7 @@ class HuntCrossley(AbstractContactLaw):
 
     def __init__(self, stiffness: Any, damping: Any, exponent: Any = None):
         number, self.ellipse = _read_stiffness("the HuntCrossley law", stiffness, exponent)
-        values = read_all("the HuntCrossley law", self.parameters, stiffness=number, damping=damping, exponent=exponent)
-        self.stiffness, self.damping, self.exponent = values["stiffness"], values["damping"], values["exponent"]
+        read_fields(self, "the HuntCrossley law", self.parameters, stiffness=number, damping=damping, exponent=exponent)
 
     @property
     def spot(self):
@@ -189,7 +187,8 @@ class LankaraniNikravesh(AbstractContactLaw):
 
     def __init__(self, stiffness: Any, restitution: Any, approach_speed: Any, exponent: Any = None):
         number, self.ellipse = _read_stiffness("the LankaraniNikravesh law", stiffness, exponent)
-        values = read_all(
+        read_fields(
+            self,
             "the LankaraniNikravesh law",
             self.parameters,
             stiffness=number,
@@ -197,8 +196,6 @@ class LankaraniNikravesh(AbstractContactLaw):
             approach_speed=approach_speed,
             exponent=exponent,
         )
-        for field, value in values.items():
-            setattr(self, field, value)
 
     @property
     def spot(self):
@@ -225,8 +222,7 @@ class HertzLine(AbstractContactLaw):
     parameters: ClassVar[dict[str, Parameter]] = {"stiffness": positive("N/m^(10/9)"), "damping": not_negative("s/m")}
 
     def __init__(self, stiffness: Any, damping: Any = 0.0):
-        values = read_all("the HertzLine law", self.parameters, stiffness=stiffness, damping=damping)
-        self.stiffness, self.damping = values["stiffness"], values["damping"]
+        read_fields(self, "the HertzLine law", self.parameters, stiffness=stiffness, damping=damping)
 
     def force(self, depth, rate):
         return self.stiffness * _power(depth, _LINE) * _no_pull(self.damping * rate)

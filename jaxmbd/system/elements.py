@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from .bodies import AbstractBody
 from .frames import Frame
-from .parameters import Parameter, read_all, read_name
+from .parameters import Parameter, read_fields, read_name
 from .rotations import dot, triad
 
 
@@ -44,8 +44,7 @@ class AbstractElement(eqx.Module):
         """The part of a constructor that all elements share: names and checked numbers (None stays None)."""
         self.name = read_name(self.kind, name)
         self.bodies = tuple(body_name(self.label, body) for body in bodies)
-        for field, value in read_all(self.label, self.parameters, **values).items():
-            setattr(self, field, value)
+        read_fields(self, self.label, self.parameters, **values)
 
     @property
     def label(self) -> str:

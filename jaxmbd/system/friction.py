@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from .frames import norm
 from .hertz import ContactEllipse
-from .parameters import Parameter, is_traced, not_negative, positive, read_all
+from .parameters import Parameter, is_traced, not_negative, positive, read_fields
 
 _FASTEST = 1e6
 """Beyond this many Stribeck velocities the coefficient is the kinetic one to rounding; powers of more might overflow."""
@@ -111,7 +111,8 @@ class Coulomb(AbstractFriction):
     }
 
     def __init__(self, kinetic: Any, static: Any = None, stribeck_velocity: Any = 1e-2, regularisation: Any = 1e-3, *, viscous: Any = 0.0):
-        values = read_all(
+        read_fields(
+            self,
             "the Coulomb friction law",
             self.parameters,
             kinetic=kinetic,
@@ -120,8 +121,6 @@ class Coulomb(AbstractFriction):
             regularisation=regularisation,
             viscous=viscous,
         )
-        for field, value in values.items():
-            setattr(self, field, value)
         _check_static("the Coulomb friction law", self.static, self.kinetic)
 
     def coefficient(self, sliding, x):
@@ -211,7 +210,8 @@ class LuGre(AbstractFriction):
         bristle_damping: Any = 0.0,
         viscous: Any = 0.0,
     ):
-        values = read_all(
+        read_fields(
+            self,
             "the LuGre friction law",
             self.parameters,
             bristle_stiffness=bristle_stiffness,
@@ -222,8 +222,6 @@ class LuGre(AbstractFriction):
             bristle_damping=bristle_damping,
             viscous=viscous,
         )
-        for field, value in values.items():
-            setattr(self, field, value)
         _check_static("the LuGre friction law", self.static, self.kinetic)
 
     def initial_state(self, directions):

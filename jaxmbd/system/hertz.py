@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .frames import norm
-from .parameters import Parameter, is_traced, positive, read, read_all, scalar, vector
+from .parameters import Parameter, is_traced, positive, read, read_fields, scalar, vector
 
 _MEANS = 7
 """Arithmetic-geometric means taken: errors square at each, so seven serve axis ratios up to 1e6 to rounding."""
@@ -49,9 +49,7 @@ class Material(eqx.Module):
     }
 
     def __init__(self, elastic_modulus: Any, poisson_ratio: Any = 0.3, density: Any = None):
-        values = read_all("the material", self.parameters, elastic_modulus=elastic_modulus, poisson_ratio=poisson_ratio, density=density)
-        for field, value in values.items():
-            setattr(self, field, value)
+        read_fields(self, "the material", self.parameters, elastic_modulus=elastic_modulus, poisson_ratio=poisson_ratio, density=density)
 
     def compliance(self) -> Array:
         """(1 - nu^2) / E, 1/Pa"""

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from .elements import AbstractElement, Axis
 from .frames import Frame, embed
-from .parameters import Parameter, nonzero_vector, not_negative, positive, read_all, vector
+from .parameters import Parameter, nonzero_vector, not_negative, positive, read_fields, vector
 from .rotations import dot
 
 
@@ -36,7 +36,8 @@ class Penalty(eqx.Module):
     }
 
     def __init__(self, stiffness: Any, damping: Any, rotational_stiffness: Any = None, rotational_damping: Any = None):
-        values = read_all(
+        read_fields(
+            self,
             "a joint's penalty",
             self.parameters,
             stiffness=stiffness,
@@ -44,8 +45,6 @@ class Penalty(eqx.Module):
             rotational_stiffness=stiffness if rotational_stiffness is None else rotational_stiffness,
             rotational_damping=damping if rotational_damping is None else rotational_damping,
         )
-        for field, value in values.items():
-            setattr(self, field, value)
 
 
 class AbstractJoint(AbstractElement):

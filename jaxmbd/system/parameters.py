@@ -91,6 +91,12 @@ def read_all(owner: str, specs: dict[str, Parameter], **values: Any) -> dict[str
     return {key: None if value is None and specs[key].optional else read(owner, key, specs[key], value) for key, value in values.items()}
 
 
+def read_fields(module: Any, owner: str, specs: dict[str, Parameter], **values: Any) -> None:
+    """The part of a constructor that reads numbers: every value, checked, becomes the module's field of that name."""
+    for field, value in read_all(owner, specs, **values).items():
+        setattr(module, field, value)
+
+
 def read_name(kind: str, name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise ValueError(f"the name of a {kind} must be a non-empty string, got {name!r}.")

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from .bodies import AbstractBody
 from .frames import Frame
-from .parameters import Parameter, positive, read_all, read_name, scalar, vector
+from .parameters import Parameter, positive, scalar, vector
 from .rotations import skew
 
 
@@ -62,23 +62,10 @@ class Rotor(AbstractBody):
         *,
         free: str = "",
     ):
-        self.name = read_name("body", name)
+        self._read_body(name, mass=mass, inertia=inertia, axis=axis, speed=speed, position=position, velocity=velocity, angle=angle)
         if not isinstance(free, str) or "".join(c for c in "xyz" if c in free) != free:
             raise ValueError(f"free of body {name!r} must name translations in order, such as '', 'z' or 'xyz', got {free!r}.")
         self.free = free
-        values = read_all(
-            f"body {name!r}",
-            self.parameters,
-            mass=mass,
-            inertia=inertia,
-            axis=axis,
-            speed=speed,
-            position=position,
-            velocity=velocity,
-            angle=angle,
-        )
-        for field, value in values.items():
-            setattr(self, field, value)
 
     @property
     def dimension(self):

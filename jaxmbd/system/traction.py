@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from .friction import AbstractFriction, Sliding, spinning_coefficient
 from .hertz import ContactEllipse
-from .parameters import Parameter, not_negative, positive, read_all
+from .parameters import Parameter, not_negative, positive, read_fields
 
 _LIGHTEST = 1e-12
 """Smallest dimensionless load for the film: its thickness hardly depends on the load, but the power -0.07 has a pole at zero."""
@@ -86,7 +86,8 @@ class LubricatedTraction(AbstractFriction):
         roughness: Any = 1e-7,
         boundary: Any = 0.12,
     ):
-        values = read_all(
+        read_fields(
+            self,
             "the LubricatedTraction law",
             self.parameters,
             viscosity=viscosity,
@@ -97,8 +98,6 @@ class LubricatedTraction(AbstractFriction):
             roughness=roughness,
             boundary=boundary,
         )
-        for field, value in values.items():
-            setattr(self, field, value)
 
     def film(self, sliding):
         spot, force = _spot(sliding), jnp.maximum(sliding.normal_force, 0.0)
