@@ -88,11 +88,18 @@ class ContactLoads(eqx.Module):
 
 
 class AbstractContact(AbstractForce):
-    """A pair of shapes on two bodies. A child finds the `Touch`; forces, states and energy follow."""
+    """A pair of shapes on two bodies. A child has the shapes and finds the `Touch`; forces, states and energy follow."""
 
-    law: eqx.AbstractVar[AbstractContactLaw]
-    friction: eqx.AbstractVar[AbstractFriction | None]
-    allow_overlap: eqx.AbstractVar[bool]
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    """a and b"""
+    law: AbstractContactLaw
+    """of the normal force"""
+    friction: AbstractFriction | None
+    """None: the pair slides freely"""
+    stiff: bool = eqx.field(static=True)
+    """Whether the pair belongs to family B."""
+    allow_overlap: bool = eqx.field(static=True)
     """Whether the pair may start deeper in each other than elastic bodies would be."""
     is_contact: ClassVar[bool] = True
     dimension: eqx.AbstractClassVar[int]
@@ -100,10 +107,9 @@ class AbstractContact(AbstractForce):
     spots: ClassVar[int] = 1
     """How many spots it has; with more than one, `touch` has a first axis."""
 
-    def _read_contact(
-        self, name: str, bodies: tuple[Any, Any], law: Any, friction: Any, stiff: bool, allow_overlap: bool, **geometry: Any
-    ) -> None:
-        self._read_element(name, bodies, **geometry)
+    def _read_pair(self, name: str, a: Any, b: Any, law: Any, friction: Any, stiff: bool, allow_overlap: bool, **shapes: Any) -> None:
+        """The part of a constructor that all pairs share; `shapes` are the numbers of the child's own fields."""
+        self._read_element(name, (a, b), **shapes)
         if not isinstance(law, AbstractContactLaw):
             raise ValueError(f"{self.label}: law must be a contact law such as mbd.LinearContact(stiffness, damping), got {law!r}.")
         if not isinstance(friction, AbstractFriction | None):
@@ -214,6 +220,43 @@ class AbstractContact(AbstractForce):
 
 
 # --- what pairs have in common ------------------------------------------------------------------------------------------------------------
+
+
+class OnFace(eqx.Module):
+    """A round shape of a on a straight face of b, in their own frames."""
+
+    centre: Float[Array, "3"]
+    """in a"""
+    point: Float[Array, "3"]
+    """in b"""
+    normal: Float[Array, "3"]
+    """unit vector in b"""
+
+    def spot(self, frames: tuple[Frame, ...], radius: Array) -> tuple[Array, Array, Array, Array]:
+        """(point, normal, depth, travel) of their touch, at the round shape's nearest point to the face."""
+        a, b = frames
+        centre, normal = a.point(self.centre), b.direction(self.normal)
+        depth = radius - dot(normal, centre - b.point(self.point))
+        travel = a.velocity_at(centre) - b.velocity_at(centre)
+        return centre - radius * normal, normal, depth, travel
+
+
+class SideBySide(eqx.Module):
+    """Two round shapes, in their own frames."""
+
+    centre_a: Float[Array, "3"]
+    centre_b: Float[Array, "3"]
+
+    def spot(self, frames: tuple[Frame, ...], radius_a: Array, radius_b: Array) -> tuple[Array, Array, Array, Array]:
+        """(point, normal, depth, travel) of their touch, in the middle of the overlap."""
+        a, b = frames
+        centre_a, centre_b = a.point(self.centre_a), b.point(self.centre_b)
+        normal, distance = direction(centre_a - centre_b)
+        depth = radius_a + radius_b - distance
+        arm = radius_b - 0.5 * depth
+        travel = over(arm * (a.velocity_at(centre_a) - b.velocity_at(centre_a)), distance)
+        return centre_b + arm * normal, normal, depth, travel
+
 
 _UP = np.array([0.0, 0.0, 1.0])
 

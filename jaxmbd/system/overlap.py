@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -42,11 +42,11 @@ def check_overlaps(system: System, contacts: Sequence[AbstractContact]) -> None:
 @eqx.filter_jit
 def _depths(system: System) -> list[tuple[Array, Array]]:
     """Of every group of contacts: the deepest spot of each pair, and the pair's size."""
-    frames, geometry = system.frames(system.q0, jax.numpy.zeros_like(system.q0)), system.prepare().geometry
+    frames, geometry = system.frames(system.q0, jnp.zeros_like(system.q0)), system.prepare().geometry
     assert geometry is not None
 
     def of(contact, local, frames):
-        return jax.numpy.max(contact.touch(local, frames).depth), contact.size()
+        return jnp.max(contact.touch(local, frames).depth), contact.size()
 
     return [
         map_elements(of, group.element, local, group.frames(frames))

@@ -50,12 +50,15 @@ def vector(unit: str, *lengths: int) -> Parameter:
     return Parameter(unit, shapes=tuple((n,) for n in (lengths or (2, 3))))
 
 
-def nonzero_vector() -> Parameter:
+def nonzero_vector(length: int | None = None) -> Parameter:
+    """A direction of so many components; without a length, of a planar or a spatial model, and optional."""
+
     def nonzero(x):
         return (x * x).sum(-1) > 1e-24
 
     # Optional: a planar model knows its axis of rotation, and `Model.build` asks for what it does not know.
-    return Parameter("1", shapes=((2,), (3,)), valid=nonzero, requirement="has zero length: give a direction", optional=True)
+    shapes = ((2,), (3,)) if length is None else ((length,),)
+    return Parameter("1", shapes, nonzero, "has zero length: give a direction", optional=length is None)
 
 
 def read(owner: str, field: str, spec: Parameter, value: Any) -> Any:

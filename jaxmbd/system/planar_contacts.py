@@ -2,25 +2,15 @@
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, direction, over, planar_touch
+from .contact import AbstractContact, OnFace, SideBySide, planar_touch
 from .contact_laws import AbstractContactLaw
-from .frames import embed, norm
+from .frames import embed
 from .friction import AbstractFriction
 from .parameters import Parameter, nonzero_vector, positive, vector
-from .rotations import dot
-
-
-class _DiscAndLine(eqx.Module):
-    centre: Float[Array, "3"]
-    """in a"""
-    point: Float[Array, "3"]
-    """in b"""
-    normal: Float[Array, "3"]
-    """unit vector in b"""
+from .rotations import unit
 
 
 class DiscLine(AbstractContact):
@@ -30,8 +20,6 @@ class DiscLine(AbstractContact):
     disc is free. Forces act at the disc's nearest point to the line.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     centre: Float[Array, "2"]
     """m, of the disc; moves with a"""
     radius: Float[Array, ""]
@@ -40,17 +28,13 @@ class DiscLine(AbstractContact):
     """m, on the line; moves with b"""
     normal: Float[Array, "2"]
     """direction, out of b"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 2
     point_like: ClassVar[tuple[int, ...]] = (0,)
     parameters: ClassVar[dict[str, Parameter]] = {
         "centre": vector("m", 2),
         "radius": positive("m"),
         "point": vector("m", 2),
-        "normal": nonzero_vector()._replace(shapes=((2,),), optional=False),
+        "normal": nonzero_vector(2),
     }
 
     def __init__(
@@ -68,27 +52,18 @@ class DiscLine(AbstractContact):
         stiff: bool = False,
         allow_overlap: bool = False,
     ):
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, centre=centre, radius=radius, point=point, normal=normal)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, centre=centre, radius=radius, point=point, normal=normal)
 
     def size(self):
         return self.radius
 
     def local(self, frames):
         a, b = frames
-        out = embed(self.normal)
-        return _DiscAndLine(a.local_point(embed(self.centre)), b.local_point(embed(self.point)), b.local_direction(out / norm(out)))
+        normal = b.local_direction(embed(unit(self.normal)))
+        return OnFace(a.local_point(embed(self.centre)), b.local_point(embed(self.point)), normal)
 
     def touch(self, local, frames):
-        a, b = frames
-        centre, normal = a.point(local.centre), b.direction(local.normal)
-        depth = self.radius - dot(normal, centre - b.point(local.point))
-        travel = a.velocity_at(centre) - b.velocity_at(centre)
-        return planar_touch(frames, centre - self.radius * normal, normal, depth, travel)
-
-
-class _Discs(eqx.Module):
-    centre_a: Float[Array, "3"]
-    centre_b: Float[Array, "3"]
+        return planar_touch(frames, *local.spot(frames, self.radius))
 
 
 class DiscDisc(AbstractContact):
@@ -98,8 +73,6 @@ class DiscDisc(AbstractContact):
     have no normal: they do not push, and derivatives are finite.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     centre_a: Float[Array, "2"]
     """m, moves with a"""
     radius_a: Float[Array, ""]
@@ -108,10 +81,6 @@ class DiscDisc(AbstractContact):
     """m, moves with b"""
     radius_b: Float[Array, ""]
     """m"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 2
     point_like: ClassVar[tuple[int, ...]] = (0, 1)
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -137,20 +106,14 @@ class DiscDisc(AbstractContact):
         allow_overlap: bool = False,
     ):
         discs = {"centre_a": centre_a, "radius_a": radius_a, "centre_b": centre_b, "radius_b": radius_b}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **discs)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **discs)
 
     def size(self):
         return jnp.minimum(self.radius_a, self.radius_b)
 
     def local(self, frames):
         a, b = frames
-        return _Discs(a.local_point(embed(self.centre_a)), b.local_point(embed(self.centre_b)))
+        return SideBySide(a.local_point(embed(self.centre_a)), b.local_point(embed(self.centre_b)))
 
     def touch(self, local, frames):
-        a, b = frames
-        centre_a, centre_b = a.point(local.centre_a), b.point(local.centre_b)
-        normal, distance = direction(centre_a - centre_b)
-        depth = self.radius_a + self.radius_b - distance
-        spot = self.radius_b - 0.5 * depth
-        travel = over(spot * (a.velocity_at(centre_a) - b.velocity_at(centre_a)), distance)
-        return planar_touch(frames, centre_b + spot * normal, normal, depth, travel)
+        return planar_touch(frames, *local.spot(frames, self.radius_a, self.radius_b))

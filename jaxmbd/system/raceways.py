@@ -48,8 +48,6 @@ class SphereGroove(AbstractContact):
     pitch_radius - (groove_radius - radius) at the outside, pitch_radius + (groove_radius - radius) at the inside.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     radius: Float[Array, ""]
     """m, of the ball"""
     groove_radius: Float[Array, ""]
@@ -58,16 +56,12 @@ class SphereGroove(AbstractContact):
     """m, from the axis to the centres of the sections"""
     axis: Float[Array, "3"]
     """direction, of the ring"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
     centre: Float[Array, "3"] | None
     """m, of the ball; None: its centre of mass"""
     point: Float[Array, "3"] | None
     """m, on the ring's axis in the middle plane of the groove; None: the ring's centre of mass"""
     towards: Float[Array, ""]
     """1: inside, the groove holds the ball against going outward; -1: outside. A number, so that both rings' contacts are one stack"""
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     parameters: ClassVar[dict[str, Parameter]] = {
         "radius": positive("m"),
@@ -97,7 +91,7 @@ class SphereGroove(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "groove_radius": groove_radius, "pitch_radius": pitch_radius}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
         if side not in ("inside", "outside"):
             raise ValueError(f"{self.label}: side must be 'outside' (of an inner ring) or 'inside' (of an outer ring), got {side!r}.")
         self.towards = jnp.asarray(1.0 if side == "inside" else -1.0)
@@ -135,8 +129,6 @@ class CylindricalPocket(AbstractContact):
     The pocket has no ends: it holds the ball across its axis and lets it move along.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     radius: Float[Array, ""]
     """m, of the ball"""
     pocket_radius: Float[Array, ""]
@@ -145,12 +137,8 @@ class CylindricalPocket(AbstractContact):
     """m, on the pocket's axis; moves with b"""
     axis: Float[Array, "3"]
     """direction, of the pocket"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
     centre: Float[Array, "3"] | None
     """m, of the ball; None: its centre of mass"""
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     parameters: ClassVar[dict[str, Parameter]] = {
         "radius": positive("m"),
@@ -177,7 +165,7 @@ class CylindricalPocket(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "axis": axis, "centre": centre}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
         _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
 
     def size(self):
@@ -195,20 +183,14 @@ class CylindricalPocket(AbstractContact):
 class SphericalPocket(AbstractContact):
     """A ball (body a) in a spherical pocket of a cage (body b), larger than the ball by the clearance all round."""
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     radius: Float[Array, ""]
     """m, of the ball"""
     pocket_radius: Float[Array, ""]
     """m, larger than that of the ball"""
     point: Float[Array, "3"]
     """m, centre of the pocket; moves with b"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
     centre: Float[Array, "3"] | None
     """m, of the ball; None: its centre of mass"""
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     parameters: ClassVar[dict[str, Parameter]] = {
         "radius": positive("m"),
@@ -233,7 +215,7 @@ class SphericalPocket(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "centre": centre}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
         _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
 
     def size(self):
@@ -266,8 +248,6 @@ class CylinderCylinder(AbstractContact):
     for each edge.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     radius: Float[Array, ""]
     """m, of the cylinder"""
     bore_radius: Float[Array, ""]
@@ -276,14 +256,10 @@ class CylinderCylinder(AbstractContact):
     """m, of the land"""
     axis: Float[Array, "3"]
     """direction, of the bore, and of the cylinder at the start"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
     centre: Float[Array, "3"] | None
     """m, middle of the land on the cylinder's axis; None: the centre of mass of a"""
     point: Float[Array, "3"] | None
     """m, on the bore's axis; None: the centre of mass of b"""
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     spots: ClassVar[int] = 2
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -313,7 +289,7 @@ class CylinderCylinder(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "bore_radius": bore_radius, "width": width}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
         _check_fit(self.label, "bore_radius", self.bore_radius, self.radius)
 
     def size(self):

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float
 
 from .bodies import AbstractBody
 from .frames import Frame
-from .parameters import Parameter, positive, scalar, vector
-from .rotations import skew
+from .parameters import Parameter, nonzero_vector, positive, scalar, vector
+from .rotations import skew, unit
 
 
 class Rotor(AbstractBody):
@@ -42,7 +42,7 @@ class Rotor(AbstractBody):
     parameters: ClassVar[dict[str, Parameter]] = {
         "mass": positive("kg"),
         "inertia": positive("kg m^2"),
-        "axis": Parameter("1", shapes=((3,),), valid=lambda u: (u * u).sum(-1) > 1e-24, requirement="has zero length: give a direction"),
+        "axis": nonzero_vector(3),
         "speed": scalar("rad/s"),
         "position": vector("m", 3),
         "velocity": vector("m/s", 3),
@@ -79,7 +79,7 @@ class Rotor(AbstractBody):
 
     def frame(self, q, v):
         # Rodrigues: I + sin K + (1 - cos) K^2, with K the matrix of the axis' cross product
-        axis = self.axis / jnp.sqrt(jnp.sum(self.axis**2))
+        axis = unit(self.axis)
         turn = skew(axis)
         square = axis[:, None] * axis - jnp.eye(3)
         rotation = jnp.eye(3) + jnp.sin(q[3]) * turn + (1.0 - jnp.cos(q[3])) * square

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, spatial_touch
+from .contact import AbstractContact, OnFace, Touch, spatial_touch
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, positive
-from .rotations import dot, unit
+from .rotations import unit
 from .spatial_contacts import CENTRE, DIRECTION, POINT, local_centre
 
 _CORNERS = 0.5 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
@@ -27,19 +27,9 @@ class _OnPlane(eqx.Module):
     normal: Float[Array, "3"]
     """unit vector in b"""
 
-
-def _touch_plane(friction: AbstractFriction | None, local: _OnPlane, frames: tuple[Frame, ...], radius: Any) -> Any:
-    """Spheres of a (points, for a radius of zero) on a plane of b."""
-    a, b = frames
-    point, normal = b.point(local.point), b.direction(local.normal)
-
-    def spot(at):
-        centre = a.point(at)
-        depth = radius - dot(normal, centre - point)
-        travel = a.velocity_at(centre) - b.velocity_at(centre)
-        return spatial_touch(friction, frames, centre - radius * normal, normal, depth, travel)
-
-    return jax.vmap(spot)(local.spots)
+    def touch(self, friction: AbstractFriction | None, frames: tuple[Frame, ...], radius: Any) -> Touch:
+        """Of spheres (points, for a radius of zero) and plane."""
+        return jax.vmap(lambda at: spatial_touch(friction, frames, *OnFace(at, self.point, self.normal).spot(frames, radius)))(self.spots)
 
 
 class BoxPlane(AbstractContact):
@@ -49,20 +39,14 @@ class BoxPlane(AbstractContact):
     them share its weight. Loads have eight entries, one for each corner: (-, -, -), (-, -, +), (-, +, -), ... in the body's axes.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     sizes: Float[Array, "3"]
     """m, lengths of the edges along the body's axes"""
     point: Float[Array, "3"]
     """m, on the plane; moves with b"""
     normal: Float[Array, "3"]
     """direction, out of b"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
     centre: Float[Array, "3"] | None
     """m, of the box; moves with a; None: the body's centre of mass"""
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     spots: ClassVar[int] = 8
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -88,7 +72,7 @@ class BoxPlane(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"sizes": sizes, "point": point, "normal": normal, "centre": centre}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def size(self):
         return 0.5 * jnp.min(self.sizes)
@@ -99,7 +83,7 @@ class BoxPlane(AbstractContact):
         return _OnPlane(corners, b.local_point(self.point), b.local_direction(unit(self.normal)))
 
     def touch(self, local, frames):
-        return _touch_plane(self.friction, local, frames, 0.0)
+        return local.touch(self.friction, frames, 0.0)
 
 
 class CapsulePlane(AbstractContact):
@@ -109,8 +93,6 @@ class CapsulePlane(AbstractContact):
     each end.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     end1: Float[Array, "3"]
     """m, centre of the first end's sphere; moves with a"""
     end2: Float[Array, "3"]
@@ -121,10 +103,6 @@ class CapsulePlane(AbstractContact):
     """m, on the plane; moves with b"""
     normal: Float[Array, "3"]
     """direction, out of b"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     spots: ClassVar[int] = 2
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -152,7 +130,7 @@ class CapsulePlane(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"end1": end1, "end2": end2, "radius": radius, "point": point, "normal": normal}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def size(self):
         return self.radius
@@ -163,4 +141,4 @@ class CapsulePlane(AbstractContact):
         return _OnPlane(ends, b.local_point(self.point), b.local_direction(unit(self.normal)))
 
     def touch(self, local, frames):
-        return _touch_plane(self.friction, local, frames, self.radius)
+        return local.touch(self.friction, frames, self.radius)

@@ -2,34 +2,24 @@
 
 from typing import Any, ClassVar
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, direction, over, spatial_touch
+from .contact import AbstractContact, OnFace, SideBySide, spatial_touch
 from .contact_laws import AbstractContactLaw
-from .frames import Frame, norm
+from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, nonzero_vector, positive, vector
-from .rotations import dot
+from .rotations import unit
 
 POINT = vector("m", 3)
 CENTRE = vector("m", 3)._replace(optional=True)
-DIRECTION = nonzero_vector()._replace(shapes=((3,),), optional=False)
+DIRECTION = nonzero_vector(3)
 
 
 def local_centre(frame: Frame, centre: Array | None) -> Array:
     """A centre in its body's own frame; None: the centre of mass."""
     return jnp.zeros(3) if centre is None else frame.local_point(centre)
-
-
-class _SphereAndPlane(eqx.Module):
-    centre: Float[Array, "3"]
-    """in a"""
-    point: Float[Array, "3"]
-    """in b"""
-    normal: Float[Array, "3"]
-    """unit vector in b"""
 
 
 class SpherePlane(AbstractContact):
@@ -39,20 +29,14 @@ class SpherePlane(AbstractContact):
     the sphere is free. Forces act at the sphere's nearest point to the plane. The sphere's body may be a point mass: it does not roll.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     radius: Float[Array, ""]
     """m"""
     point: Float[Array, "3"]
     """m, on the plane; moves with b"""
     normal: Float[Array, "3"]
     """direction, out of b"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
     centre: Float[Array, "3"] | None
     """m, of the sphere; moves with a; None: the body's centre of mass"""
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     point_like: ClassVar[tuple[int, ...]] = (0,)
     parameters: ClassVar[dict[str, Parameter]] = {"radius": positive("m"), "point": POINT, "normal": DIRECTION, "centre": CENTRE}
@@ -73,26 +57,17 @@ class SpherePlane(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "point": point, "normal": normal, "centre": centre}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **shapes)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def size(self):
         return self.radius
 
     def local(self, frames):
         a, b = frames
-        return _SphereAndPlane(local_centre(a, self.centre), b.local_point(self.point), b.local_direction(self.normal / norm(self.normal)))
+        return OnFace(local_centre(a, self.centre), b.local_point(self.point), b.local_direction(unit(self.normal)))
 
     def touch(self, local, frames):
-        a, b = frames
-        centre, normal = a.point(local.centre), b.direction(local.normal)
-        depth = self.radius - dot(normal, centre - b.point(local.point))
-        travel = a.velocity_at(centre) - b.velocity_at(centre)
-        return spatial_touch(self.friction, frames, centre - self.radius * normal, normal, depth, travel)
-
-
-class _Spheres(eqx.Module):
-    centre_a: Float[Array, "3"]
-    centre_b: Float[Array, "3"]
+        return spatial_touch(self.friction, frames, *local.spot(frames, self.radius))
 
 
 class SphereSphere(AbstractContact):
@@ -102,20 +77,14 @@ class SphereSphere(AbstractContact):
     coincide have no normal: they do not push, and derivatives are finite. The bodies may be point masses: those do not roll.
     """
 
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
     radius_a: Float[Array, ""]
     """m"""
     radius_b: Float[Array, ""]
     """m"""
-    law: AbstractContactLaw
-    friction: AbstractFriction | None
     centre_a: Float[Array, "3"] | None
     """m, moves with a; None: the body's centre of mass"""
     centre_b: Float[Array, "3"] | None
     """m, moves with b; None: the body's centre of mass"""
-    stiff: bool = eqx.field(static=True)
-    allow_overlap: bool = eqx.field(static=True)
     dimension: ClassVar[int] = 3
     point_like: ClassVar[tuple[int, ...]] = (0, 1)
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -141,20 +110,14 @@ class SphereSphere(AbstractContact):
         allow_overlap: bool = False,
     ):
         spheres = {"radius_a": radius_a, "radius_b": radius_b, "centre_a": centre_a, "centre_b": centre_b}
-        self._read_contact(name, (a, b), law, friction, stiff, allow_overlap, **spheres)
+        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **spheres)
 
     def size(self):
         return jnp.minimum(self.radius_a, self.radius_b)
 
     def local(self, frames):
         a, b = frames
-        return _Spheres(local_centre(a, self.centre_a), local_centre(b, self.centre_b))
+        return SideBySide(local_centre(a, self.centre_a), local_centre(b, self.centre_b))
 
     def touch(self, local, frames):
-        a, b = frames
-        centre_a, centre_b = a.point(local.centre_a), b.point(local.centre_b)
-        normal, distance = direction(centre_a - centre_b)
-        depth = self.radius_a + self.radius_b - distance
-        spot = self.radius_b - 0.5 * depth
-        travel = over(spot * (a.velocity_at(centre_a) - b.velocity_at(centre_a)), distance)
-        return spatial_touch(self.friction, frames, centre_b + spot * normal, normal, depth, travel)
+        return spatial_touch(self.friction, frames, *local.spot(frames, self.radius_a, self.radius_b))
