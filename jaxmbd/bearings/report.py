@@ -11,8 +11,9 @@ from jaxtyping import Array, Float
 from ..solution import Solution
 from ..system.contact import AbstractContact, ContactLoads
 from ..system.frames import Frame
+from ..system.groups import map_elements
 from ..system.state import State
-from ..system.system import System, map_elements
+from ..system.system import System
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove

@@ -16,10 +16,11 @@ from .contact import AbstractContact
 from .drivers import Gear, Motion, RackAndPinion
 from .elements import AbstractElement, ground
 from .forces import AbstractForce, Gravity, TorsionSpringDamper
+from .groups import BodyGroup, ElementGroup
 from .joints import AbstractJoint, Revolute
 from .overlap import check_overlaps
 from .parameters import is_traced, unknown
-from .system import BodyGroup, ElementGroup, System
+from .system import System
 
 
 class Model:

@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Array
 
 from .contact import AbstractContact
-from .system import System, map_elements
+from .groups import map_elements
+from .system import System
 
 ALLOWED = 0.02
 """of the pair's smallest radius. Loaded elastic bodies overlap far less (balls of a bearing by a thousandth), misplaced ones far more."""

@@ -11,9 +11,10 @@ from jaxtyping import Array
 
 from .contact import AbstractContact, ContactLoads
 from .frames import Frame
+from .groups import ElementGroup, map_elements
 from .rotations import skew
 from .state import State
-from .system import ElementGroup, System, map_elements
+from .system import System
 
 
 def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Array]:

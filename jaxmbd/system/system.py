@@ -1,8 +1,4 @@
-"""What the machine runs: a model's bodies, joints and forces, stacked by kind, as one Module.
-
-Elements of one kind are one Module whose leaves have a first axis, evaluated by vmap and summed by body: trace and compile
-time depend on the number of kinds, not of elements.
-"""
+"""What the machine runs: a model's bodies, joints and forces, stacked by kind (`groups`), as one Module."""
 
 import dataclasses
 from collections.abc import Callable
@@ -14,65 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from . import naming
+from . import naming, stiff
 from .assembly import sum_by_owner
-from .bodies import AbstractBody
 from .elements import unwrap
 from .equations import AbstractSystem
 from .forces import AbstractForce, Gravity
 from .frames import Frame, Wrench, embed, ground_frame
+from .groups import BodyGroup, ElementGroup, Geometry, map_elements
 from .joints import Penalty
 from .state import Memory
-
-
-def map_elements(function: Callable[..., Any], stacked: Any, *arguments: Any) -> Any:
-    """function(element, *arguments) for every element of a stack; arguments have a first axis too. Functions among the leaves are shared."""
-    arrays, rest = eqx.partition(stacked, eqx.is_array)
-    return jax.vmap(lambda element, *args: function(eqx.combine(element, rest), *args))(arrays, *arguments)
-
-
-class BodyGroup(eqx.Module):
-    """All bodies of one kind."""
-
-    body: AbstractBody
-    names: tuple[str, ...] = eqx.field(static=True)
-
-    def initial(self) -> tuple[Array, Array]:
-        return map_elements(lambda body: body.initial(), self.body)
-
-    @property
-    def coordinates(self) -> int:
-        """Coordinates of one body."""
-        return len(self.body.lengths())
-
-
-class ElementGroup(eqx.Module):
-    """All elements of one kind."""
-
-    element: Any
-    """an AbstractJoint or AbstractForce with stacked leaves"""
-    names: tuple[str, ...] = eqx.field(static=True)
-    bodies: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-    """frames that each element acts on; the last frame of all is the ground"""
-    rows: tuple[int, ...] | None = eqx.field(static=True, default=None)
-    """which of a joint's rows are used"""
-
-    def frames(self, frames: Frame) -> tuple[Frame, ...]:
-        index = np.asarray(self.bodies)
-        return tuple(jax.tree.map(lambda leaf, i=i: leaf[index[:, i]], frames) for i in range(index.shape[1]))
-
-    def local(self, initial: Frame) -> Any:
-        return map_elements(lambda element, frames: element.local(frames), self.element, self.frames(initial))
-
-    def wrapped_angles(self, local: Any, frames: Frame) -> Float[Array, "n angles"]:
-        return map_elements(lambda e, *args: e.wrapped_angles(*args), self.element, local, self.frames(frames))
-
-
-class Geometry(eqx.Module):
-    """Points and axes in the bodies' own frames, one entry a group."""
-
-    joints: tuple[Any, ...]
-    forces: tuple[Any, ...]
 
 
 class System(AbstractSystem):
@@ -127,7 +73,7 @@ class System(AbstractSystem):
         """By joint name: the number of its group, its place in the group, its rows in Phi (empty for a penalty joint)."""
         found, start = {}, 0
         for g, group in enumerate(self.joint_groups):
-            width = 0 if group.element.penalty is not None else len(_row_lengths(group))
+            width = 0 if group.element.penalty is not None else len(group.row_lengths())
             for i, name in enumerate(group.names):
                 found[name] = (g, i, slice(start, start + width))
                 start += width
@@ -142,10 +88,10 @@ class System(AbstractSystem):
 
     def _normalisations(self) -> list[str]:
         """The bodies that own a constraint row, in the order of the rows."""
-        return [name for group in self.body_groups if _has_constraint(group) for name in group.names]
+        return [name for group in self.body_groups if group.has_constraint() for name in group.names]
 
     def row_lengths(self):
-        joints = (flag for group in self.joint_groups if group.element.penalty is None for _ in group.names for flag in _row_lengths(group))
+        joints = (flag for group in self.joint_groups if group.element.penalty is None for _ in group.names for flag in group.row_lengths())
         return (*joints, *(False for _ in self._normalisations()))
 
     def essential_rows(self):
@@ -155,53 +101,14 @@ class System(AbstractSystem):
     def own_rows(self):
         return len(self._normalisations())
 
-    def _stiff_bodies(self) -> list[int]:
-        """The bodies that penalty joints and stiff forces act on, by number."""
-        touched = {
-            body for group in (*self.joint_groups, *self.force_groups) if _is_stiff(group) for bodies in group.bodies for body in bodies
-        }
-        return sorted(touched - {len(self.body_names)})
-
     def stiff_coordinates(self):
-        slices = [where for _, _, where in self.body_slices().values()]
-        return tuple(i for body in self._stiff_bodies() for i in range(slices[body].start, slices[body].stop))
+        return stiff.coordinates(self)
 
     def stiff_states(self):
-        widths = [(len(group.names) * _states(group), _is_stiff(group)) for group in self.force_groups]
-        return tuple(np.flatnonzero(np.repeat([stiff for _, stiff in widths], [width for width, _ in widths])))
+        return stiff.states(self)
 
     def stiff_part(self):
-        geometry, kept = self._geometry(), self._stiff_bodies()
-        place = {body: i for i, body in enumerate(kept)} | {len(self.body_names): len(kept)}
-        bodies, first = [], 0
-        for group in self.body_groups:
-            members = [i for i in range(len(group.names)) if first + i in place]
-            first += len(group.names)
-            if members:
-                chosen = jax.tree.map(lambda leaf, m=members: leaf[np.asarray(m)] if eqx.is_array(leaf) else leaf, group.body)
-                bodies.append(BodyGroup(chosen, tuple(group.names[i] for i in members)))
-        groups: list[list[ElementGroup]] = [[], []]
-        locals_: list[list[Any]] = [[], []]
-        angles, start = [jnp.zeros(0)], 0
-        for kind, (all_groups, all_locals) in enumerate(((self.joint_groups, geometry.joints), (self.force_groups, geometry.forces))):
-            for group, local in zip(all_groups, all_locals, strict=True):
-                width = len(group.names) * group.element.angles
-                if _is_stiff(group):
-                    moved = tuple(tuple(place[body] for body in pair) for pair in group.bodies)
-                    groups[kind].append(dataclasses.replace(group, bodies=moved))
-                    locals_[kind].append(local)
-                    if self.last_angles is not None:
-                        angles.append(self.last_angles[start : start + width])
-                start += width
-        return System(  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
-            tuple(bodies),
-            tuple(groups[0]),
-            tuple(groups[1]),
-            (),
-            self.planar,
-            geometry=Geometry(tuple(locals_[0]), tuple(locals_[1])),
-            last_angles=None if self.last_angles is None else jnp.concatenate(angles),
-        )
+        return stiff.part(self)
 
     def coupling(self):
         """Bodies are coupled by the elements between them: the pattern follows from who touches whom."""
@@ -223,7 +130,7 @@ class System(AbstractSystem):
         for row, name in enumerate(self._normalisations()):
             held[own + row, by_name[name][2]] = True
         for group in self.force_groups:
-            width = _states(group)
+            width = group.states()
             for bodies in group.bodies if width else ():
                 depends = np.zeros((width, n), bool)
                 for i in bodies:
@@ -265,7 +172,7 @@ class System(AbstractSystem):
             return f"body {self._normalisations()[index - rows]!r}"
         index -= rows
         for group in self.force_groups:
-            width = _states(group)
+            width = group.states()
             for name in group.names:
                 index -= width
                 if index < 0:
@@ -284,7 +191,7 @@ class System(AbstractSystem):
 
     @property
     def x0(self) -> Array:
-        states = [_initial_states(group) for group in self.force_groups]
+        states = [group.initial_states() for group in self.force_groups]
         return jnp.concatenate([jnp.zeros(0), *(state.ravel() for state in states)])
 
     def prepare(self) -> "System":
@@ -421,7 +328,7 @@ class System(AbstractSystem):
         for group in self.joint_groups:
             penalty: Penalty | None = group.element.penalty
             if penalty is not None:
-                length = np.asarray(_row_lengths(group))
+                length = np.asarray(group.row_lengths())
                 stiffness.append(jnp.where(length, penalty.stiffness[:, None], penalty.rotational_stiffness[:, None]).ravel())
                 damping.append(jnp.where(length, penalty.damping[:, None], penalty.rotational_damping[:, None]).ravel())
         return jnp.concatenate(stiffness), jnp.concatenate(damping)
@@ -496,7 +403,7 @@ class System(AbstractSystem):
     def _states_by_group(self, x: Array) -> list[Array]:
         found, start = [], 0
         for group in self.force_groups:
-            n, width = len(group.names), _states(group)
+            n, width = len(group.names), group.states()
             found.append(x[start : start + n * width].reshape(n, width))
             start += n * width
         return found
@@ -526,28 +433,3 @@ class System(AbstractSystem):
             energy += jnp.sum(map_elements(lambda e, *args: e.potential(*args), group.element, local, group.frames(frames), angle))
         stiffness, _ = self._penalty_coefficients()
         return energy + 0.5 * jnp.sum(stiffness * self._penalty_rows(q, t) ** 2)
-
-
-def _is_stiff(group: ElementGroup) -> bool:
-    """Whether its elements belong to family B."""
-    return group.element.stiff if isinstance(group.element, AbstractForce) else group.element.penalty is not None
-
-
-def _row_lengths(group: ElementGroup) -> tuple[bool, ...]:
-    lengths = group.element.lengths()
-    return lengths if group.rows is None else tuple(lengths[i] for i in group.rows)
-
-
-def _has_constraint(group: BodyGroup) -> bool:
-    width = group.coordinates
-    rows = jax.eval_shape(lambda body: map_elements(lambda b: b.constraint(jnp.zeros(width)), body), group.body)
-    return rows.shape[-1] > 0
-
-
-def _initial_states(group: ElementGroup) -> Float[Array, "n x"]:
-    # An element may have no array of its own (a torque that is a function of time): the bodies say how many there are.
-    return map_elements(lambda force, _: force.initial_state(), group.element, np.asarray(group.bodies))
-
-
-def _states(group: ElementGroup) -> int:
-    return jax.eval_shape(lambda: _initial_states(group)).shape[-1]

@@ -1,0 +1,93 @@
+"""Bodies and elements stacked by kind.
+
+Elements of one kind are one Module whose leaves have a first axis, evaluated by vmap and summed by body: trace and compile
+time depend on the number of kinds, not of elements.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from .bodies import AbstractBody
+from .forces import AbstractForce
+from .frames import Frame
+
+
+def map_elements(function: Callable[..., Any], stacked: Any, *arguments: Any) -> Any:
+    """function(element, *arguments) for every element of a stack; arguments have a first axis too. Functions among the leaves are shared."""
+    arrays, rest = eqx.partition(stacked, eqx.is_array)
+    return jax.vmap(lambda element, *args: function(eqx.combine(element, rest), *args))(arrays, *arguments)
+
+
+class BodyGroup(eqx.Module):
+    """All bodies of one kind."""
+
+    body: AbstractBody
+    names: tuple[str, ...] = eqx.field(static=True)
+
+    def initial(self) -> tuple[Array, Array]:
+        return map_elements(lambda body: body.initial(), self.body)
+
+    @property
+    def coordinates(self) -> int:
+        """Coordinates of one body."""
+        return len(self.body.lengths())
+
+    def has_constraint(self) -> bool:
+        """Whether each of them owns a constraint row."""
+        width = self.coordinates
+        rows = jax.eval_shape(lambda body: map_elements(lambda b: b.constraint(jnp.zeros(width)), body), self.body)
+        return rows.shape[-1] > 0
+
+
+class ElementGroup(eqx.Module):
+    """All elements of one kind."""
+
+    element: Any
+    """an AbstractJoint or AbstractForce with stacked leaves"""
+    names: tuple[str, ...] = eqx.field(static=True)
+    bodies: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    """frames that each element acts on; the last frame of all is the ground"""
+    rows: tuple[int, ...] | None = eqx.field(static=True, default=None)
+    """which of a joint's rows are used"""
+
+    def frames(self, frames: Frame) -> tuple[Frame, ...]:
+        index = np.asarray(self.bodies)
+        return tuple(jax.tree.map(lambda leaf, i=i: leaf[index[:, i]], frames) for i in range(index.shape[1]))
+
+    def local(self, initial: Frame) -> Any:
+        return map_elements(lambda element, frames: element.local(frames), self.element, self.frames(initial))
+
+    def wrapped_angles(self, local: Any, frames: Frame) -> Float[Array, "n angles"]:
+        return map_elements(lambda e, *args: e.wrapped_angles(*args), self.element, local, self.frames(frames))
+
+    @property
+    def stiff(self) -> bool:
+        """Whether they belong to family B."""
+        return self.element.stiff if isinstance(self.element, AbstractForce) else self.element.penalty is not None
+
+    def row_lengths(self) -> tuple[bool, ...]:
+        """Which rows of one joint are lengths."""
+        lengths = self.element.lengths()
+        return lengths if self.rows is None else tuple(lengths[i] for i in self.rows)
+
+    def initial_states(self) -> Float[Array, "n x"]:
+        """Differential states of forces at the start."""
+        # An element may have no array of its own (a torque that is a function of time): the bodies say how many there are.
+        return map_elements(lambda force, _: force.initial_state(), self.element, np.asarray(self.bodies))
+
+    def states(self) -> int:
+        """How many differential states one force has."""
+        return jax.eval_shape(self.initial_states).shape[-1]
+
+
+class Geometry(eqx.Module):
+    """Points and axes in the bodies' own frames, one entry a group."""
+
+    joints: tuple[Any, ...]
+    forces: tuple[Any, ...]
