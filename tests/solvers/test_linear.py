@@ -10,7 +10,7 @@ from jaxmbd.solvers import linear
 RANDOM = np.random.default_rng(1)
 
 
-@pytest.mark.parametrize("n", [1, 5, linear.SIDE_BY_SIDE, linear.SIDE_BY_SIDE + 1, linear.SMALL, linear.SMALL + 1])
+@pytest.mark.parametrize("n", [0, 1, 5, linear.SIDE_BY_SIDE, linear.SIDE_BY_SIDE + 1, linear.SMALL, linear.SMALL + 1])
 def test_solves_alone_and_in_batches(n):
     matrices, rights = RANDOM.normal(size=(7, n, n)), RANDOM.normal(size=(7, n))
     expected = np.linalg.solve(matrices, rights[..., None])[..., 0]
