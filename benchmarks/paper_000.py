@@ -5,20 +5,19 @@
 Without names, all parts run. Figures are written to DIR (the working directory). Evaluations of A are the cost that the paper counts.
 """
 
-import argparse
-import dataclasses
 from pathlib import Path
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
+from parts import run_parts, save
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import jaxmbd as mbd
-from jaxmbd.system.initial import initial_state
+from jaxmbd.integrators.amplification import spectral_radius
+from jaxmbd.problems.splitting import NonlinearSplit, SplitOscillator
 
 
 def cost(run: mbd.Solution) -> str:
@@ -55,7 +54,7 @@ def oscillators(out: Path) -> None:
     axes[0].set_ylim(-1.6, 1.6)
     axes[-1].set_xlabel("time [s]")
     figure.suptitle("Two oscillators (Figure 3): positions full, velocities dashed")
-    _save(figure, out / "paper_000_figure_3.png")
+    save(figure, out / "paper_000_figure_3.png")
 
 
 def _draw_oscillators(axis, title, t, q, v, marker) -> None:
@@ -110,49 +109,17 @@ def pendulum(out: Path) -> None:
         if number == 4:
             axes[0].legend(fontsize=8)
         figure.suptitle(f"Penalty pendulum (Figure {number})")
-        _save(figure, out / f"paper_000_figure_{number}.png")
+        save(figure, out / f"paper_000_figure_{number}.png")
 
 
 # --- section 4 ----------------------------------------------------------------------------------------------------------------------------
 
 
-class Pair(mbd.AbstractSystem):
-    """(11): q'' = -k q - c q' (A) - stiff_k q - stiff_c q' (B)."""
-
-    k: jax.Array
-    c: jax.Array
-    stiff_k: jax.Array
-    stiff_c: jax.Array
-    q0: jax.Array = eqx.field(default_factory=lambda: jnp.ones(1))
-    v0: jax.Array = eqx.field(default_factory=lambda: jnp.zeros(1))
-
-    def mass(self, q):
-        return jnp.eye(1)
-
-    def solve_mass(self, q, force):
-        return force
-
-    def force(self, q, v, t):
-        return -self.k * q - self.c * v
-
-    def stiff_force(self, q, v, t):
-        return -self.stiff_k * q - self.stiff_c * v
-
-
 @jax.jit
 @jax.vmap
-def spectral_radius(alpha, beta, k, c, stiff_k, stiff_c):
-    """Of the map of one step, h = 1, that the integrator makes of two initial values."""
-    system, method = Pair(k, c, stiff_k, stiff_c), mbd.SemiExplicit(alpha, beta).precise()
-    state, scratch = method.init(system, initial_state(system, jnp.zeros(()))[0])
-
-    def step(z):
-        new, _, _ = method.step(system, dataclasses.replace(state, q=z[:1], v=z[1:]), scratch, jnp.ones(()))
-        return jnp.concatenate([new.q, new.v])
-
-    (a, b), (c, d) = jax.vmap(step)(jnp.eye(2)).T
-    half, root = 0.5 * (a + d), jnp.sqrt((0.25 * (a - d) ** 2 + b * c).astype(complex))
-    return jnp.maximum(jnp.abs(half + root), jnp.abs(half - root))
+def radius_of_step(alpha, beta, k, c, stiff_k, stiff_c):
+    """Of the map of one step with h = 1."""
+    return spectral_radius(mbd.SemiExplicit(alpha, beta).precise(), SplitOscillator(k, c, stiff_k, stiff_c), jnp.ones(()))
 
 
 def stability(out: Path) -> None:
@@ -165,7 +132,7 @@ def stability(out: Path) -> None:
         for axis, alpha in zip(axes[row], (0.0, 0.5, 1.0), strict=True):
             flat = [np.full(c.size, value) for value in (alpha, 0.8)]
             rest = [np.full(c.size, value) for value in (stiff, np.sqrt(stiff))]
-            radius = np.asarray(spectral_radius(*flat, k.ravel(), c.ravel(), *rest)).reshape(c.shape)
+            radius = np.asarray(radius_of_step(*flat, k.ravel(), c.ravel(), *rest)).reshape(c.shape)
             edge = np.minimum.reduce([k, 2 - alpha * k - c, c - (0.5 - alpha) * k])
             clear = np.abs(edge) > 1e-6
             wrong = int(np.sum(clear & (edge > 0) & (radius > 1 + 1e-9)))
@@ -182,24 +149,7 @@ def stability(out: Path) -> None:
     for axis in axes[:, 0]:
         axis.set_ylabel("h^2 k")
     figure.suptitle("Stable steps by experiment (shaded by spectral radius) and Theorem 3 (red); second row: with a stiff B (Theorem 6)")
-    _save(figure, out / "paper_000_stability.png")
-
-
-class Both(mbd.AbstractSystem):
-    """Nonlinear, both families depend on time, position and (as far as asked) velocity."""
-
-    drag: jax.Array
-    q0: jax.Array = eqx.field(default_factory=lambda: jnp.array([0.7]))
-    v0: jax.Array = eqx.field(default_factory=lambda: jnp.array([-0.4]))
-
-    def mass(self, q):
-        return jnp.eye(1)
-
-    def force(self, q, v, t):
-        return -2.0 * q**3 - self.drag * v**2 + jnp.sin(2.0 * t)
-
-    def stiff_force(self, q, v, t):
-        return -4.0 * jnp.sin(q) - 0.5 * v + 0.2 * jnp.cos(3.0 * t)
+    save(figure, out / "paper_000_stability.png")
 
 
 def orders() -> None:
@@ -214,7 +164,7 @@ def orders() -> None:
         (0.0, 0.5, 0.0, False, "2, 1"),
         (1.0, 1.0, 0.0, False, "2, 1"),
     ):
-        system, method = Both(jnp.asarray(drag)), mbd.SemiExplicit(alpha, beta, predict_velocity=predict)
+        system, method = NonlinearSplit(jnp.asarray(drag)), mbd.SemiExplicit(alpha, beta, predict_velocity=predict)
 
         def rate(t, z, drag=drag):
             a = -2 * z[0] ** 3 - drag * z[1] ** 2 + np.sin(2 * t)
@@ -243,28 +193,15 @@ def bearing(out: Path) -> None:
     run(out)
 
 
-def _save(figure, path: Path) -> None:
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    print(f"  {path}")
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="oscillators, pendulum, stability, orders, bearing; all unless given")
-    parser.add_argument("--out", type=Path, default=Path(), help="where figures go")
-    options = parser.parse_args()
     parts = {
-        "oscillators": lambda: oscillators(options.out),
-        "pendulum": lambda: pendulum(options.out),
-        "stability": lambda: stability(options.out),
-        "orders": orders,
-        "bearing": lambda: bearing(options.out),
+        "oscillators": lambda given: oscillators(given.out),
+        "pendulum": lambda given: pendulum(given.out),
+        "stability": lambda given: stability(given.out),
+        "orders": lambda _: orders(),
+        "bearing": lambda given: bearing(given.out),
     }
-    for name in options.parts or parts:
-        if name not in parts:
-            parser.error(f"there is no part {name!r}; there are {', '.join(parts)}")
-        parts[name]()
+    run_parts(__doc__, parts)
 
 
 if __name__ == "__main__":

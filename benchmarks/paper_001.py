@@ -9,7 +9,6 @@ directory).
 The vehicle has the suspension of a real HMMWV, 10 degrees of freedom; the paper's has 18, by a topology that is lost in print.
 """
 
-import argparse
 import time
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
+from parts import FIGURES, run_parts
 
 import jaxmbd as mbd
 
@@ -230,22 +230,15 @@ def derivatives() -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="pendulum, vehicle, stiffness, explicit, derivatives; all unless given")
-    parser.add_argument("--out", type=Path, default=Path(), help="where the figure goes")
-    parser.add_argument("--explicit-span", type=float, default=1.0, help="s that the explicit methods simulate")
-    options = parser.parse_args()
     parts = {
-        "pendulum": pendulum,
-        "vehicle": lambda: vehicle(options.out),
-        "stiffness": stiffness,
-        "explicit": lambda: explicit(options.explicit_span),
-        "derivatives": derivatives,
+        "pendulum": lambda _: pendulum(),
+        "vehicle": lambda given: vehicle(given.out),
+        "stiffness": lambda _: stiffness(),
+        "explicit": lambda given: explicit(given.explicit_span),
+        "derivatives": lambda _: derivatives(),
     }
-    for name in options.parts or parts:
-        if name not in parts:
-            parser.error(f"there is no part {name!r}; there are {', '.join(parts)}")
-        parts[name]()
+    span = {"type": float, "default": 1.0, "help": "s that the explicit methods simulate"}
+    run_parts(__doc__, parts, {**FIGURES, "--explicit-span": span})
 
 
 if __name__ == "__main__":

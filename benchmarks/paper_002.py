@@ -6,12 +6,12 @@ Without names, all parts run. Figures are written to DIR (the working directory)
 rejected trial counts.
 """
 
-import argparse
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from parts import run_parts
 
 import jaxmbd as mbd
 from jaxmbd.control import ContactPower, Stability
@@ -118,15 +118,7 @@ def bearing(out: Path) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help="ball, bearing; all unless given")
-    parser.add_argument("--out", type=Path, default=Path(), help="where figures go")
-    options = parser.parse_args()
-    parts = {"ball": lambda: ball(options.out), "bearing": lambda: bearing(options.out)}
-    for name in options.parts or parts:
-        if name not in parts:
-            parser.error(f"there is no part {name!r}; there are {', '.join(parts)}")
-        parts[name]()
+    run_parts(__doc__, {"ball": lambda given: ball(given.out), "bearing": lambda given: bearing(given.out)})
 
 
 if __name__ == "__main__":

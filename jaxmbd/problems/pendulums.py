@@ -1,5 +1,6 @@
 """Pendulums and chains: rods that hang on each other."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -90,6 +91,29 @@ class DoublePendulumInAngles(AbstractSystem):
         first = -400.0 * (q[0] - 1.5 * np.pi) - 15.0 * v[0]
         second = -3e5 * (q[1] - q[0]) - 5e4 * (v[1] - v[0])
         return jnp.stack([first - second, second])
+
+    def reference(self, ts: np.ndarray) -> np.ndarray:
+        """The two angles [rad] at times [s] from 0 on, by scipy's Radau at 1e-12."""
+        from scipy.integrate import solve_ivp
+
+        @jax.jit
+        def rate(s):
+            q, v = s[:2], s[2:]
+            force = self.force(q, v, 0.0) + self.stiff_force(q, v, 0.0)
+            return jnp.concatenate([v, jnp.linalg.solve(self.mass(q), force)])
+
+        slope = jax.jit(jax.jacfwd(rate))
+        run = solve_ivp(
+            lambda t, s: np.asarray(rate(s)),
+            (0.0, float(ts[-1])),
+            np.concatenate([self.q0, self.v0]),
+            "Radau",
+            ts,
+            rtol=1e-12,
+            atol=1e-12,
+            jac=lambda t, s: np.asarray(slope(s)),
+        )
+        return run.y[:2].T
 
 
 def chain(n: int = 8, spatial: bool = True) -> Model:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -89,6 +90,54 @@ class PenaltyPendulum(AbstractSystem):
 
     def potential_energy(self, q, t):
         return self.gravity * q[1] + 0.25 * self.stiffness * (q @ q - 1.0) ** 2
+
+
+class SplitOscillator(AbstractSystem):
+    """The test equation (11) of section 4, with a part of each family: q'' = -k q - c q' (A) - k_B q - c_B q' (B)."""
+
+    stiffness: Float[Array, ""]
+    """k, 1/s^2"""
+    damping: Float[Array, ""]
+    """c, 1/s"""
+    stiff_stiffness: Float[Array, ""]
+    """k_B, 1/s^2"""
+    stiff_damping: Float[Array, ""]
+    """c_B, 1/s"""
+    q0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.ones(1))
+    v0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.zeros(1))
+
+    def mass(self, q):
+        return jnp.eye(1)
+
+    def solve_mass(self, q, force):
+        return force
+
+    def force(self, q, v, t):
+        return -self.stiffness * q - self.damping * v
+
+    def stiff_force(self, q, v, t):
+        return -self.stiff_stiffness * q - self.stiff_damping * v
+
+
+class NonlinearSplit(AbstractSystem):
+    """One coordinate on which both families depend nonlinearly, on time too: what orders are measured with.
+
+    q'' = -2 q^3 - drag q'^2 + sin 2t (A) - 4 sin q - q' / 2 + cos(3t) / 5 (B)
+    """
+
+    drag: Float[Array, ""] = eqx.field(default=0.3, converter=jnp.asarray)
+    """1/m; zero: A does not depend on the velocity"""
+    q0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.array([0.7]))
+    v0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.array([-0.4]))
+
+    def mass(self, q):
+        return jnp.eye(1)
+
+    def force(self, q, v, t):
+        return -2.0 * q**3 - self.drag * v**2 + jnp.sin(2.0 * t)
+
+    def stiff_force(self, q, v, t):
+        return -4.0 * jnp.sin(q) - 0.5 * v + 0.2 * jnp.cos(3.0 * t)
 
 
 def oscillators(stiffness: float = 1e3, damping: float = 1e2) -> Oscillators:

@@ -1,59 +1,26 @@
 """The semi-explicit splitting method: what it evaluates, its orders, its stability regions, its derivatives."""
 
-import dataclasses
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import Array
 from scipy.integrate import solve_ivp
 
 import jaxmbd as mbd
+from jaxmbd.integrators.amplification import spectral_radius
 from jaxmbd.problems import Oscillators, PenaltyPendulum
+from jaxmbd.problems.splitting import NonlinearSplit, SplitOscillator
 from jaxmbd.system.initial import initial_state
 
 from ..registry import CartesianPendulum, Oscillator, spinning_body
 
 
-class Pair(mbd.AbstractSystem):
-    """The test equation (11): q'' = -k_A q - c_A q' - k_B q - c_B q'."""
-
-    k: Array
-    c: Array
-    stiff_k: Array
-    stiff_c: Array
-    q0: Array = eqx.field(default_factory=lambda: jnp.ones(1))
-    v0: Array = eqx.field(default_factory=lambda: jnp.zeros(1))
-
-    def mass(self, q):
-        return jnp.eye(1)
-
-    def solve_mass(self, q, force):
-        return force
-
-    def force(self, q, v, t):
-        return -self.k * q - self.c * v
-
-    def stiff_force(self, q, v, t):
-        return -self.stiff_k * q - self.stiff_c * v
-
-
 @jax.jit
 @jax.vmap
-def spectral_radius(alpha, beta, k, c, stiff_k, stiff_c):
+def radius_of_step(alpha, beta, k, c, stiff_k, stiff_c):
     """Of the map of one step with h = 1."""
-    system, method = Pair(k, c, stiff_k, stiff_c), mbd.SemiExplicit(alpha, beta).precise()
-    state, scratch = method.init(system, initial_state(system, jnp.zeros(()))[0])
-
-    def step(z):
-        new, _, _ = method.step(system, dataclasses.replace(state, q=z[:1], v=z[1:]), scratch, jnp.ones(()))
-        return jnp.concatenate([new.q, new.v])
-
-    (a, b), (c, d) = jax.vmap(step)(jnp.eye(2)).T
-    half, root = 0.5 * (a + d), jnp.sqrt((0.25 * (a - d) ** 2 + b * c).astype(complex))
-    return jnp.maximum(jnp.abs(half + root), jnp.abs(half - root))
+    return spectral_radius(mbd.SemiExplicit(alpha, beta).precise(), SplitOscillator(k, c, stiff_k, stiff_c), jnp.ones(()))
 
 
 def distance_to_edge(alpha, k, c):
@@ -64,7 +31,7 @@ def distance_to_edge(alpha, k, c):
 def test_stability_region_without_b_is_that_of_theorem_3():
     alpha, k, c = (a.ravel() for a in np.meshgrid([0.0, 0.5, 1.0], np.linspace(-1.03, 8.9, 31), np.linspace(-2.51, 4.4, 31)))
     zero = np.zeros_like(alpha)
-    radius = np.asarray(spectral_radius(alpha, zero + 0.5, k, c, zero, zero))
+    radius = np.asarray(radius_of_step(alpha, zero + 0.5, k, c, zero, zero))
     edge = distance_to_edge(alpha, k, c)
     assert np.all(radius[edge > 1e-6] < 1 + 1e-9)
     assert np.all(radius[edge < -1e-6] > 1 + 1e-9)
@@ -77,30 +44,13 @@ def test_b_of_any_stiffness_leaves_the_region_as_it_is():
     stiff_k, stiff_c = 10 ** random.uniform(-3, 9, (2, 4000))
     inside = distance_to_edge(alpha, k, c) > 0
     assert inside.sum() > 300
-    radius = np.asarray(spectral_radius(alpha, beta, k, c, stiff_k, stiff_c))
+    radius = np.asarray(radius_of_step(alpha, beta, k, c, stiff_k, stiff_c))
     assert np.all(radius[inside] < 1 + 1e-7)  # eigenvalues of 1 - 1e-9 lose half the digits where they are double
-
-
-class Both(mbd.AbstractSystem):
-    """Nonlinear, with both families depending on everything."""
-
-    q0: Array = eqx.field(default_factory=lambda: jnp.array([0.7]))
-    v0: Array = eqx.field(default_factory=lambda: jnp.array([-0.4]))
-    drag: Array = eqx.field(default=0.3, converter=jnp.asarray)
-
-    def mass(self, q):
-        return jnp.eye(1)
-
-    def force(self, q, v, t):
-        return -2.0 * q**3 - self.drag * v**2 + jnp.sin(2.0 * t)
-
-    def stiff_force(self, q, v, t):
-        return -4.0 * jnp.sin(q) - 0.5 * v + 0.2 * jnp.cos(3.0 * t)
 
 
 def local_error(method, h, t=0.3):
     """(q, v) of one step less the exact flow."""
-    system = Both()
+    system = NonlinearSplit()
     state, scratch = method.init(system, initial_state(system, jnp.asarray(t))[0])
     new, _, _ = eqx.filter_jit(method.precise().step)(system, state, scratch, jnp.asarray(h))
 
