@@ -210,8 +210,10 @@ class DeepGroove(eqx.Module):
     @property
     def free_contact_angle(self) -> Array:
         """rad, when an axial load has just taken up the clearance; zero with an interference"""
-        clearance = jnp.maximum(self.clearance, 0.0)
-        return geometry.free_contact_angle(self.ball_diameter, self.conformity_inner, self.conformity_outer, clearance)
+        return geometry.angle_of(self._free_contact_cosine())
+
+    def _free_contact_cosine(self) -> Array:
+        return geometry.free_contact_cosine(self.ball_diameter, self.conformity_inner, self.conformity_outer, self.clearance)
 
     def groove_circle(self, ring: str) -> Array:
         """m, radius of the circle of the centres of the groove of the "inner" or the "outer" ring"""
@@ -227,7 +229,7 @@ class DeepGroove(eqx.Module):
     def hertz(self, ring: str) -> HertzPoint:
         """The contact of a ball on the "inner" or the "outer" ring, with the raceway's curvatures at the free contact angle."""
         ball = 2.0 / self.ball_diameter
-        gamma = self.ball_diameter * jnp.cos(self.free_contact_angle) / self.pitch_diameter
+        gamma = self.ball_diameter * self._free_contact_cosine() / self.pitch_diameter
         rolling = gamma / (1.0 - gamma) if ring == "inner" else -gamma / (1.0 + gamma)
         groove = -1.0 / (getattr(self, f"conformity_{ring}") * self.ball_diameter)
         return HertzPoint(ball * np.ones(2), jnp.stack([ball * rolling, groove]), self.material)

@@ -21,10 +21,16 @@ def groove_circle(pitch_diameter: Number, ball_diameter: Number, conformity: Num
     return 0.5 * pitch_diameter + (outward if inner else -outward)
 
 
-def free_contact_angle(ball_diameter: Number, conformity_inner: Number, conformity_outer: Number, clearance: Number) -> Number:
-    """rad, when an axial load has just taken up the clearance: cos = 1 - P / (2 d (f_i + f_o - 1))."""
+def free_contact_cosine(ball_diameter: Number, conformity_inner: Number, conformity_outer: Number, clearance: Number) -> Number:
+    """cos(alpha) = 1 - P / (2 d (f_i + f_o - 1)), when an axial load has just taken up the clearance; 1 with an interference."""
     distance = (conformity_inner + conformity_outer - 1.0) * ball_diameter
-    return jnp.arccos(1.0 - 0.5 * clearance / distance)
+    return 1.0 - 0.5 * jnp.maximum(clearance, 0.0) / distance
+
+
+def angle_of(cosine: Number) -> Number:
+    """rad; zero for a cosine of 1, with derivative zero there, where that of the angle has a pole."""
+    slanted = cosine < 1.0
+    return jnp.where(slanted, jnp.arccos(jnp.where(slanted, cosine, 0.0)), 0.0)
 
 
 class Epicyclic(NamedTuple):

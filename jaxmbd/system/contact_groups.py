@@ -129,7 +129,7 @@ def contacts(
         if (type(first), type(second)) not in _PAIRS:
             kinds = ", ".join(f"{a.__name__}-{b.__name__}" for a, b in _PAIRS)
             raise ValueError(f"{label}: there is no contact of a {type(first).__name__} and a {type(second).__name__}; there are {kinds}.")
-        chosen = law if isinstance(law, AbstractContactLaw) else law(first, second)
+        chosen = law(first, second) if callable(law) else law
         make = _PAIRS[type(first), type(second)]
         found.append(make(f"{name}[{len(found)}]", first, second, chosen, friction, stiff=stiff, allow_overlap=allow_overlap))
     if not found:

@@ -80,6 +80,21 @@ def test_the_free_contact_angle_takes_up_the_clearance(bearing):
     np.testing.assert_allclose(across / np.cos(bearing.free_contact_angle), 0.04 * D_BALL, rtol=1e-12)
 
 
+@pytest.mark.parametrize("clearance", [0.0, -1e-6])
+def test_a_bearing_without_clearance_has_derivatives(bearing, clearance):
+    """The angle has a pole there, its cosine, which curvatures depend on, has not."""
+    tight = bearing.replace(clearance=clearance, allow_interference=True)
+    assert tight.free_contact_angle == 0
+
+    def stiffness(conformity):
+        return tight.replace(conformity_inner=conformity).hertz("inner").stiffness
+
+    differences = (stiffness(0.52 + 1e-5) - stiffness(0.52 - 1e-5)) / 2e-5
+    np.testing.assert_allclose(jax.grad(stiffness)(0.52), differences, rtol=1e-6)
+    by_clearance = jax.grad(lambda c: tight.replace(clearance=c).hertz("outer").stiffness + tight.replace(clearance=c).free_contact_angle)
+    assert np.isfinite(by_clearance(clearance))
+
+
 @pytest.mark.parametrize("ring", ["inner", "outer"])
 def test_inertia_of_a_grooved_ring_is_that_of_its_section(bearing, ring):
     """Sums over a grid of the section. The groove's inertia about its own centroid is left out of the formula: 1 %."""

@@ -61,3 +61,5 @@ def test_unknown_groups_and_impossible_pairs_are_named(solution):
         mbd.contacts("lonely", [sphere], law=LAW)
     with pytest.raises(ValueError, match=r"expected a shape such as mbd.Sphere"):
         mbd.contacts("bodies", ["a", "b"], law=LAW)
+    with pytest.raises(ValueError, match=r"'soft\[0\]': law must be a contact law such as .* got 10000.0"):
+        mbd.contacts("soft", [sphere, sphere._replace(body="a")], law=1e4)  # pyright: ignore[reportArgumentType]
