@@ -11,7 +11,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from parts import run_parts
+from parts import run_parts, save
 
 import jaxmbd as mbd
 from jaxmbd.control import ContactPower, Stability
@@ -104,10 +104,7 @@ def figure_2(run: mbd.Solution, out: Path) -> None:
     below.semilogy(s[rows][1:], np.diff(t[rows]), marker=".", markersize=2, linewidth=0.7)
     below.set(xlabel="s", ylabel="step [s]")
     figure.suptitle(f"Bouncing ball (Figure 2): Verlet, alpha = {ALPHA:g}, epsilon = {EPSILON:g} s, eta = {ETA:g}")
-    path = out / "paper_002_figure_2.png"
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-    print(f"  {path}")
+    save(figure, out / "paper_002_figure_2.png")
 
 
 def bearing(out: Path) -> None:

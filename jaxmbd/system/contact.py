@@ -245,7 +245,9 @@ class SideBySide(eqx.Module):
     """Two round shapes, in their own frames."""
 
     centre_a: Float[Array, "3"]
+    """in a"""
     centre_b: Float[Array, "3"]
+    """in b"""
 
     def spot(self, frames: tuple[Frame, ...], radius_a: Array, radius_b: Array) -> tuple[Array, Array, Array, Array]:
         """(point, normal, depth, travel) of their touch, in the middle of the overlap."""

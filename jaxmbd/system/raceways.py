@@ -18,7 +18,7 @@ from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, is_traced, positive
 from .rotations import dot, unit
-from .spatial_contacts import CENTRE, DIRECTION, local_centre
+from .spatial_contacts import CENTRE, DIRECTION, POINT, local_centre
 
 
 class _InHollow(eqx.Module):
@@ -123,30 +123,44 @@ class SphereGroove(AbstractContact):
         return spatial_touch(self.friction, frames, centre + arm * out, -out, depth, travel)
 
 
-class CylindricalPocket(AbstractContact):
-    """A ball (body a) in a cylindrical pocket of a cage (body b), whose axis points through the cage, as a rule radially.
+_POCKET = {
+    "radius": positive("m"),
+    "pocket_radius": positive("m"),
+    "point": POINT,
+    "centre": CENTRE,
+}
 
-    The pocket has no ends: it holds the ball across its axis and lets it move along.
-    """
+
+class AbstractPocket(AbstractContact):
+    """A ball (body a) in a pocket of a cage (body b)."""
 
     radius: Float[Array, ""]
     """m, of the ball"""
     pocket_radius: Float[Array, ""]
     """m, larger than that of the ball"""
     point: Float[Array, "3"]
-    """m, on the pocket's axis; moves with b"""
-    axis: Float[Array, "3"]
-    """direction, of the pocket"""
+    """m, centre of the pocket, or on its axis; moves with b"""
     centre: Float[Array, "3"] | None
     """m, of the ball; None: its centre of mass"""
     dimension: ClassVar[int] = 3
-    parameters: ClassVar[dict[str, Parameter]] = {
-        "radius": positive("m"),
-        "pocket_radius": positive("m"),
-        "point": CENTRE._replace(optional=False),
-        "axis": DIRECTION,
-        "centre": CENTRE,
-    }
+
+    def size(self):
+        return self.radius
+
+    def touch(self, local, frames):
+        centre = frames[0].point(local.centre)
+        return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
+
+
+class CylindricalPocket(AbstractPocket):
+    """A ball (body a) in a cylindrical pocket of a cage (body b), whose axis points through the cage, as a rule radially.
+
+    The pocket has no ends: it holds the ball across its axis and lets it move along.
+    """
+
+    axis: Float[Array, "3"]
+    """direction, of the pocket"""
+    parameters: ClassVar[dict[str, Parameter]] = {**_POCKET, "axis": DIRECTION}
 
     def __init__(
         self,
@@ -168,36 +182,15 @@ class CylindricalPocket(AbstractContact):
         self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
         _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
 
-    def size(self):
-        return self.radius
-
     def local(self, frames):
         a, b = frames
         return _InHollow(local_centre(a, self.centre), b.local_point(self.point), b.local_direction(unit(self.axis)))
 
-    def touch(self, local, frames):
-        centre = frames[0].point(local.centre)
-        return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
 
-
-class SphericalPocket(AbstractContact):
+class SphericalPocket(AbstractPocket):
     """A ball (body a) in a spherical pocket of a cage (body b), larger than the ball by the clearance all round."""
 
-    radius: Float[Array, ""]
-    """m, of the ball"""
-    pocket_radius: Float[Array, ""]
-    """m, larger than that of the ball"""
-    point: Float[Array, "3"]
-    """m, centre of the pocket; moves with b"""
-    centre: Float[Array, "3"] | None
-    """m, of the ball; None: its centre of mass"""
-    dimension: ClassVar[int] = 3
-    parameters: ClassVar[dict[str, Parameter]] = {
-        "radius": positive("m"),
-        "pocket_radius": positive("m"),
-        "point": CENTRE._replace(optional=False),
-        "centre": CENTRE,
-    }
+    parameters: ClassVar[dict[str, Parameter]] = _POCKET
 
     def __init__(
         self,
@@ -218,17 +211,10 @@ class SphericalPocket(AbstractContact):
         self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
         _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
 
-    def size(self):
-        return self.radius
-
     def local(self, frames):
+        # A pocket without an axis: nothing is free to slide along it.
         a, b = frames
         return _InHollow(local_centre(a, self.centre), b.local_point(self.point), jnp.zeros(3))
-
-    def touch(self, local, frames):
-        # A pocket without an axis: nothing is free to slide along it.
-        centre = frames[0].point(local.centre)
-        return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
 
 
 class _Lands(eqx.Module):
