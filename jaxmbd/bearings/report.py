@@ -66,14 +66,14 @@ class Report(eqx.Module):
     guidance_force: Float[Array, "rows"]
     """N, normal, of cage and land"""
     friction_power: Float[Array, "rows"]
-    """W, what contacts take from the bodies"""
+    """W, what contacts take from the bodies: by friction, by damping along the normal, and what they store at the moment"""
 
     def summary(self) -> dict[str, tuple[float, str]]:
         """Means over the run (maxima where the name says so), each with its unit."""
         degrees = 180.0 / np.pi
         values = {
-            "contact angle inner": (_loaded_mean(self.inner) * degrees, "deg"),
-            "contact angle outer": (_loaded_mean(self.outer) * degrees, "deg"),
+            "contact angle inner": (_loaded_mean(self.inner, self.inner.contact_angle) * degrees, "deg"),
+            "contact angle outer": (_loaded_mean(self.outer, self.outer.contact_angle) * degrees, "deg"),
             "ball load inner": (np.mean(self.inner.load), "N"),
             "ball load outer": (np.mean(self.outer.load), "N"),
             "largest ball load": (max(np.max(self.inner.load), np.max(self.outer.load)), "N"),
@@ -88,8 +88,8 @@ class Report(eqx.Module):
             "friction power": (np.mean(self.friction_power), "W"),
         }
         if self.inner.film is not None and self.outer.film is not None:
-            values["film inner"] = (1e6 * np.mean(self.inner.film), "um")
-            values["film outer"] = (1e6 * np.mean(self.outer.film), "um")
+            values["film inner"] = (1e6 * _loaded_mean(self.inner, self.inner.film), "um")
+            values["film outer"] = (1e6 * _loaded_mean(self.outer, self.outer.film), "um")
         return {name: (float(value), unit) for name, (value, unit) in values.items()}
 
     def __str__(self) -> str:
@@ -97,9 +97,10 @@ class Report(eqx.Module):
         return "\n".join([f"bearing, {float(self.t[0]):g} ... {float(self.t[-1]):g} s, means over {len(self.t)} saved times", *rows])
 
 
-def _loaded_mean(race: Race) -> Any:
+def _loaded_mean(race: Race, values: Any) -> Any:
+    """Weighted by load: angle and film of a ball that hardly touches mean nothing."""
     weight = np.asarray(race.load)
-    return np.sum(weight * race.contact_angle) / max(np.sum(weight), 1e-300)
+    return np.sum(np.where(weight > 0, weight * np.asarray(values), 0.0)) / max(np.sum(weight), 1e-300)
 
 
 def report(bearing: "DeepGroove", solution: Solution) -> Report:
