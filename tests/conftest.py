@@ -10,6 +10,8 @@ import pytest
 
 import jaxmbd  # noqa: F401
 
+gc.set_threshold(100_000, 50, 1000)  # tracing makes a million small objects that stay: looking through them is a sixth of its time
+
 
 @pytest.fixture(autouse=True, scope="module")
 def _forget_compiled_programs():

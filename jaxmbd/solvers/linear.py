@@ -101,6 +101,8 @@ def _gauss_jordan(matrices: Float[Array, "n n lanes"]) -> Float[Array, "n n lane
     Singular matrices give infinities or NaN, as they do in LAPACK.
     """
     n, _, lanes = matrices.shape
+    if n == 0:
+        return matrices
     row = jnp.arange(n)[:, None]
 
     def eliminate(k, extended):
