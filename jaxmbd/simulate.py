@@ -112,7 +112,7 @@ class _Beginning(eqx.Module):
 def _beginning(system: AbstractSystem) -> _Beginning:
     """The system's own."""
     q, v = (jnp.asarray(part, dtype=float) for part in (system.q0, system.v0))
-    return _Beginning(q, v, initial_states(system), first_memory(system.prepare()))
+    return _Beginning(q, v, initial_states(system), first_memory(system))
 
 
 def _fitting(system: AbstractSystem, state: State) -> _Beginning:

@@ -205,7 +205,8 @@ class Solution(eqx.Module):
         if is_traced(self):
             return jax.vmap(lambda state: function(self.system.recall(state.memory), state))(self.states)
         full = 1 << (rows - 1).bit_length()
-        padded = jax.tree.map(lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], full - rows, axis=0)]), self.states)
+        pad = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], full - rows, axis=0)])  # noqa: E731
+        padded = jax.tree.map(lambda leaf: pad(np.asarray(leaf)), self.states)  # numpy: each slice of a JAX array is a program
         values = _map_rows(self.system, padded, function)
         return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[:rows]), values)
 

@@ -3,12 +3,14 @@
 import gc
 import os
 
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import jax
 import pytest
 
 import jaxmbd  # noqa: F401
+
+gc.set_threshold(100_000, 50, 1000)  # tracing makes a million small objects that stay: looking through them is a sixth of its time
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -152,6 +152,10 @@ class AbstractSystem(eqx.Module):
         """The relative angles over full turns, as seen from what was last recalled."""
         return jnp.zeros(0)
 
+    def first_angles(self) -> Float[Array, "angles"]:
+        """The same in the initial configuration, from which they count."""
+        return jnp.zeros(0)
+
     def describe_unknown(self, index: int) -> str:
         """Names the coordinate or row behind an entry of (q, multipliers, x)."""
         n, m = self.q0.shape[-1], count_rows(self)

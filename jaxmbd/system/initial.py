@@ -95,7 +95,7 @@ def _metric(mass: Array, jacobian: Array, kept: Array) -> Array:
 
 
 def first_memory(system: AbstractSystem) -> Memory:
-    return Memory(jnp.zeros_like(system.angles(system.q0)), jnp.ones(count_rows(system)))
+    return Memory(system.first_angles(), jnp.ones(count_rows(system)))
 
 
 def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory: Memory) -> tuple[State, Violation, Array]:

@@ -25,9 +25,9 @@ def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Arra
     """
     group_number, place, where = system.row_slices()[name]
     group = system.joint_groups[group_number]
-    joint, local, frames = _one(system, group, system._geometry().joints[group_number], place, state)
-    joint_angles, _ = system._angles(system.frames(state.q, state.v))
-    last = joint_angles[group_number][place]
+    every = system.frames(state.q, state.v)
+    joint, local, frames = _one(group, system._geometry().joints[group_number], place, every)
+    last = system._angles(every)[0][group_number][place] if joint.angles else jnp.zeros(0)
 
     def rows(shift: Array, turn: Array) -> Array:
         second = frames[1]
@@ -99,10 +99,10 @@ def _joined(parts: list[ContactLoads], order: np.ndarray) -> ContactLoads:
     return ContactLoads(**fields)
 
 
-def _one(system: System, group: ElementGroup, local: Any, place: int, state: State) -> tuple[Any, Any, tuple[Frame, ...]]:
+def _one(group: ElementGroup, local: Any, place: int, frames: Frame) -> tuple[Any, Any, tuple[Frame, ...]]:
     """One element of a group, its geometry and its frames."""
     pick = lambda tree: jax.tree.map(lambda leaf: leaf[place] if hasattr(leaf, "shape") else leaf, tree)  # noqa: E731
-    return pick(group.element), pick(local), pick(group.frames(system.frames(state.q, state.v)))
+    return pick(group.element), pick(local), pick(group.frames(frames))
 
 
 def _penalty_multipliers(system: System, group_number: int, place: int, state: State) -> Array:

@@ -304,6 +304,9 @@ class System(AbstractSystem):
         joints, forces = self._angles(self.frames(q, jnp.zeros_like(q)))
         return jnp.concatenate([jnp.zeros(0), *(a.ravel() for a in joints), *(a.ravel() for a in forces)])
 
+    def first_angles(self):
+        return jnp.zeros(sum(len(group.names) * group.element.angles for group in (*self.joint_groups, *self.force_groups)))
+
     # --- constraints ------------------------------------------------------------------------------------------------------------------
 
     def _joint_rows(self, q: Array, t: Array, penalty: bool) -> list[Array]:
