@@ -154,7 +154,7 @@ class AbstractSystem(eqx.Module):
 
     def first_angles(self) -> Float[Array, "angles"]:
         """The same in the initial configuration, from which they count."""
-        return jnp.zeros(0)
+        return jnp.zeros_like(self.angles(self.q0))
 
     def describe_unknown(self, index: int) -> str:
         """Names the coordinate or row behind an entry of (q, multipliers, x)."""
