@@ -5,19 +5,21 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from ..system.bodies import AbstractBody, RigidBody
 from ..system.contact import AbstractContact
 from ..system.contact_laws import HertzLine, HuntCrossley
+from ..system.drivers import Motion
+from ..system.elements import ground
 from ..system.forces import PointForce
 from ..system.friction import AbstractFriction
 from ..system.hertz import HertzPoint, line_stiffness
+from ..system.joints import AbstractJoint, Cylindrical, Parallel, Penalty, Planar, Revolute
 from ..system.model import Model
 from ..system.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
 from ..system.rotors import Rotor
 from . import geometry
-from .mounts import Mount
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -32,8 +34,8 @@ def model(bearing: "DeepGroove", start: "Start") -> Model:
     """All of it."""
     bodies = [*rings(bearing, start.inner_position, bearing.rings), *balls(bearing, start), cage(bearing, start)]
     contacts = [*races(bearing, bearing.balls, bearing.friction), *pockets(bearing, start), *guidance(bearing)]
-    held = mounts(bearing) if bearing.rings == "penalty" else []
-    return Model(bodies, [], [*contacts, load(bearing, start.inner_position), *held])
+    joints = penalty_joints(bearing, start.inner_position) if bearing.rings == "penalty" else []
+    return Model(bodies, joints, [*contacts, load(bearing, start.inner_position)])
 
 
 # --- bodies -------------------------------------------------------------------------------------------------------------------------------
@@ -189,14 +191,32 @@ def guidance(bearing: "DeepGroove") -> list[AbstractContact]:
 # --- penalty joints -----------------------------------------------------------------------------------------------------------------------
 
 
-def mounts(bearing: "DeepGroove") -> list[Mount]:
-    """The outer ring is held or driven; the inner ring is driven, kept from tilting, and held where it is not free. On its mount alone a
-    ring would swing at the penalty frequency, with the damping ratio that is asked for."""
-    made, frequency = [], bearing.penalty_frequency
+class Turning(eqx.Module):
+    """The angle of a ring that is driven at a constant speed."""
+
+    speed: Float[Array, ""]
+    """rad/s"""
+
+    def __call__(self, t: Array) -> Array:
+        return self.speed * t
+
+
+def penalty_joints(bearing: "DeepGroove", inner_position: Any) -> list[AbstractJoint]:
+    """The outer ring is held, the inner ring is guided: kept from tilting, and held where it is not free. Both are driven. On its joints
+    alone a ring would swing at the penalty frequency, with the damping ratio that is asked for."""
+    frequency = bearing.penalty_frequency
     loss = 2.0 * bearing.penalty_damping_ratio * frequency
-    for name, ring, speed, free in (("guide", "inner", bearing.inner_speed, bearing.free), ("hold", "outer", bearing.outer_speed, "")):
+    made: list[AbstractJoint] = []
+    for name, ring, place, speed, free in (
+        ("hold", "outer", CENTRE, bearing.outer_speed, ""),
+        ("guide", "inner", inner_position, bearing.inner_speed, bearing.free),
+    ):
         inertia = ring_inertia(bearing, ring)
-        held = [0.0 if c in free else 1.0 for c in "xyz"]
-        springs = inertia.mass * frequency**2, inertia.mass * loss, inertia.axial * frequency**2, inertia.axial * loss
-        made.append(Mount(name, ring, AXIS, speed, held, *springs))
+        penalty = Penalty(inertia.mass * frequency**2, inertia.mass * loss, inertia.axial * frequency**2, inertia.axial * loss)
+        if free == "xyz":
+            made.append(Parallel(name, ground, ring, AXIS, penalty=penalty))
+        else:
+            kind = {"": Revolute, "z": Cylindrical, "xy": Planar}[free]
+            made.append(kind(name, ground, ring, place, AXIS, penalty=penalty))
+        made.append(Motion(f"drive_{ring}", ground, ring, axis=AXIS, function=Turning(jnp.asarray(speed)), penalty=penalty))
     return made

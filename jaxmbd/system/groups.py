@@ -60,6 +60,10 @@ class ElementGroup(eqx.Module):
         index = np.asarray(self.bodies)
         return tuple(jax.tree.map(lambda leaf, i=i: leaf[index[:, i]], frames) for i in range(index.shape[1]))
 
+    def moving(self, ground: int) -> tuple[int, ...]:
+        """Which of the elements' bodies are not the ground in all of them."""
+        return tuple(i for i, column in enumerate(zip(*self.bodies, strict=True)) if set(column) != {ground})
+
     def local(self, initial: Frame) -> Any:
         return map_elements(lambda element, frames: element.local(frames), self.element, self.frames(initial))
 

@@ -47,7 +47,7 @@ def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Arra
     if joint.penalty is None:
         multipliers = state.multipliers[where] * state.memory.kept_rows[where]
     else:
-        multipliers = _penalty_multipliers(system, group_number, place, state)
+        multipliers = system.penalty_multipliers(state.q, state.v, state.t)[group_number][place]
     _, pull_back = jax.vjp(rows, jnp.zeros(3), jnp.zeros(3))
     force, torque = pull_back(multipliers)
     return -force, -torque
@@ -103,15 +103,3 @@ def _one(group: ElementGroup, local: Any, place: int, frames: Frame) -> tuple[An
     """One element of a group, its geometry and its frames."""
     pick = lambda tree: jax.tree.map(lambda leaf: leaf[place] if hasattr(leaf, "shape") else leaf, tree)  # noqa: E731
     return pick(group.element), pick(local), pick(group.frames(frames))
-
-
-def _penalty_multipliers(system: System, group_number: int, place: int, state: State) -> Array:
-    every = system.penalty_multipliers(state.q, state.v, state.t)
-    start = 0
-    for number, group in enumerate(system.joint_groups):
-        if group.element.penalty is not None:
-            width = len(group.rows or group.element.lengths())
-            if number == group_number:
-                return every[start + place * width : start + (place + 1) * width]
-            start += len(group.names) * width
-    raise AssertionError("a penalty joint has rows")

@@ -17,7 +17,7 @@ from .equations import AbstractSystem
 from .forces import AbstractForce, Gravity
 from .frames import Frame, Wrench, embed, ground_frame
 from .groups import BodyGroup, ElementGroup, Geometry, map_elements
-from .joints import Penalty
+from .penalties import penalty_wrench, row_coefficients
 from .state import Memory
 
 
@@ -325,25 +325,25 @@ class System(AbstractSystem):
         rows = [*self._joint_rows(q, t, penalty=False), *own]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *(row.ravel() for row in rows)])
 
-    def _penalty_coefficients(self) -> tuple[Array, Array]:
-        """Stiffness and damping of every penalty row."""
-        stiffness, damping = [jnp.zeros(0)], [jnp.zeros(0)]
-        for group in self.joint_groups:
-            penalty: Penalty | None = group.element.penalty
-            if penalty is not None:
-                length = np.asarray(group.row_lengths())
-                stiffness.append(jnp.where(length, penalty.stiffness[:, None], penalty.rotational_stiffness[:, None]).ravel())
-                damping.append(jnp.where(length, penalty.damping[:, None], penalty.rotational_damping[:, None]).ravel())
-        return jnp.concatenate(stiffness), jnp.concatenate(damping)
+    def _penalties(self, frames: Frame, t: Array) -> dict[int, tuple[Array, Wrench]]:
+        """By the number of the joint group: what stands in for the multipliers (n, width), and wrenches (n, moving bodies, 3)."""
+        angles, _ = self._angles(frames)
+        ground = len(self.body_names)
+        return {
+            number: map_elements(
+                lambda e, loc, f, a, group=group: penalty_wrench(e, loc, f, a, t, group.rows, group.moving(ground)),
+                group.element,
+                local,
+                group.frames(frames),
+                angle,
+            )
+            for number, (group, local, angle) in enumerate(zip(self.joint_groups, self._geometry().joints, angles, strict=True))
+            if group.element.penalty is not None
+        }
 
-    def _penalty_rows(self, q: Array, t: Array) -> Array:
-        return jnp.concatenate([jnp.zeros(0), *(rows.ravel() for rows in self._joint_rows(q, t, penalty=True))])
-
-    def penalty_multipliers(self, q: Array, v: Array, t: Array) -> Array:
-        """k Phi + c Phi' of every penalty row: what stands in for a multiplier."""
-        rows, rates = jax.jvp(self._penalty_rows, (q, t), (v, jnp.ones_like(t)))
-        stiffness, damping = self._penalty_coefficients()
-        return stiffness * rows + damping * rates
+    def penalty_multipliers(self, q: Array, v: Array, t: Array) -> dict[int, Float[Array, "n rows"]]:
+        """k Phi + c Phi' of every penalty row, which stands in for a multiplier; by the number of the joint group."""
+        return {number: multipliers for number, (multipliers, _) in self._penalties(self.frames(q, v), t).items()}
 
     # --- forces -----------------------------------------------------------------------------------------------------------------------
 
@@ -364,6 +364,10 @@ class System(AbstractSystem):
                 forces.append(wrench.force.reshape(-1, 3))
                 torques.append(wrench.torque.reshape(-1, 3))
                 owner += [body for bodies in group.bodies for body in bodies]
+        return self._sum(forces, torques, owner)
+
+    def _sum(self, forces: list[Array], torques: list[Array], owner: list[int]) -> Wrench:
+        """On every body."""
         count = len(self.body_names)
         return Wrench(sum_by_owner(forces, tuple(owner), count), sum_by_owner(torques, tuple(owner), count))
 
@@ -389,14 +393,15 @@ class System(AbstractSystem):
         return self._generalize(q, applied) + jnp.concatenate([part.ravel() for part in quadratic])
 
     def stiff_force(self, q, v, t, *x):
-        force = jnp.zeros_like(q)
+        frames, total = self.frames(q, v), []
         if any(group.element.stiff for group in self.force_groups):
-            applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, lambda element: element.stiff)
-            force = force + self._generalize(q, applied)
-        if any(group.element.penalty is not None for group in self.joint_groups):
-            _, pull_back = jax.vjp(lambda q: self._penalty_rows(q, t), q)
-            force = force - pull_back(self.penalty_multipliers(q, v, t))[0]
-        return force
+            total.append(self._wrenches(frames, t, x[0] if x else self.x0, lambda element: element.stiff))
+        if penalties := self._penalties(frames, t):
+            held = [self.joint_groups[number] for number in penalties]
+            owner = [bodies[i] for group in held for bodies in group.bodies for i in group.moving(len(self.body_names))]
+            wrenches = [wrench for _, wrench in penalties.values()]
+            total.append(self._sum([w.force.reshape(-1, 3) for w in wrenches], [w.torque.reshape(-1, 3) for w in wrenches], owner))
+        return self._generalize(q, jax.tree.map(lambda *parts: sum(parts), *total)) if total else jnp.zeros_like(q)
 
     def contact_power(self, q, v, t, *x):
         frames = self.frames(q, v)
@@ -434,5 +439,8 @@ class System(AbstractSystem):
         energy = -jnp.sum(self._weights() * frames.position[:-1])
         for group, local, angle in zip(self.force_groups, self._geometry().forces, angles, strict=True):
             energy += jnp.sum(map_elements(lambda e, *args: e.potential(*args), group.element, local, group.frames(frames), angle))
-        stiffness, _ = self._penalty_coefficients()
-        return energy + 0.5 * jnp.sum(stiffness * self._penalty_rows(q, t) ** 2)
+        held = [group for group in self.joint_groups if group.element.penalty is not None]
+        for group, rows in zip(held, self._joint_rows(q, t, penalty=True), strict=True):
+            stiffness, _ = map_elements(lambda e, _, group=group: row_coefficients(e.penalty, group.row_lengths()), group.element, rows)
+            energy += 0.5 * jnp.sum(stiffness * rows**2)
+        return energy
