@@ -42,13 +42,14 @@ class DeepGroove(eqx.Module):
         print(bearing.report(solution))
 
     `rings` says how the rings are held and driven. "prescribed": both are `Rotor`s, without any constraint: explicit methods run it.
-    "penalty": both are rigid bodies, held and driven by stiff penalties of family B (`Mount`): for `SemiExplicit`. The inner ring does not tilt,
+    "penalty": both are rigid bodies, held and driven by joints with penalties, of family B: for `SemiExplicit`. The inner ring does not tilt,
     and of its translations those in `free` are free; by default "z", or "xyz" if there is a radial load. The loads act on the inner
     ring: `axial_load` along z, `radial_load` along x.
 
     Contacts are ball-inner, ball-outer (elliptical Hertz contacts with Hunt and Crossley's damping, sliding and spinning friction by the law
     `friction`), ball-pocket, and cage-ring (the `guidance` ring's land). Names: inner, outer, ball[i], cage; ball_inner[i], ball_outer[i],
-    ball_pocket[i], guidance; load; with penalties hold (outer ring) and guide (inner ring): "ball_inner[3].law.stiffness", "guide.stiffness".
+    ball_pocket[i], guidance; load; with penalties the joints hold and drive_outer, guide and drive_inner: "ball_inner[3].law.stiffness", "hold.stiffness",
+    "drive_inner.speed"; `solution.reaction("hold")` is what the housing gives.
 
     Steps: contacts of steel are stable up to 1e-5 s with dry friction. `LubricatedTraction` is steeper at small slip, and explicit methods
     then need 1e-6 s or less: beyond, tractions oscillate and torques are wrong, while loads and speeds still look right.

@@ -289,6 +289,7 @@ def test_every_number_is_a_named_parameter(bearing, start):
     mass = penalty.get("outer.mass")
     np.testing.assert_allclose(penalty.get("hold.stiffness"), mass * 1e14)
     np.testing.assert_allclose(penalty.get("hold.damping"), 2 * mass * 1e7)
+    np.testing.assert_allclose(penalty.get("drive_inner.speed"), bearing.inner_speed)
 
 
 def test_numbers_may_be_traced(bearing, start):
@@ -344,6 +345,28 @@ def test_penalty_rings_and_prescribed_ones_tell_the_same(bearing, start, run):
     np.testing.assert_allclose(other.angular_velocity("inner")[-1], [0, 0, bearing.inner_speed], atol=1e-3)
     # F / (m w^2) is what the outer ring gives way.
     np.testing.assert_allclose(other.position("outer")[-1, 2], LOAD / (penalty.system(start).get("hold.stiffness")), rtol=5e-2)
+
+
+def test_reactions_of_the_ring_joints_balance_the_load(bearing, start):
+    """The housing carries the axial load, the drives pay for friction. Friction still changes from step to step after the start, and a penalty
+    answers within one: 2 %."""
+    run = mbd.simulate(bearing.replace(rings="penalty").system(start), 20e-6, integrator=mbd.SemiExplicit(0.5, 0.8), step=1e-6)
+    np.testing.assert_allclose(run.reaction("hold").force[-1], [0, 0, -LOAD], atol=0.01 * LOAD)
+    np.testing.assert_allclose(run.reaction("guide").force[-1], 0.0, atol=0.01 * LOAD)
+    report = bearing.report(run)
+    for ring, race in (("inner", report.inner), ("outer", report.outer)):
+        np.testing.assert_allclose(run.reaction(f"drive_{ring}").torque[-1, 2], -race.torque[-1], rtol=2e-2)
+
+
+@pytest.mark.parametrize(("free", "rows"), [("", 5), ("z", 4), ("xy", 3), ("xyz", 2)])
+def test_the_guide_holds_what_is_not_free(bearing, start, free, rows):
+    system = bearing.replace(rings="penalty", free=free).system(start)
+    group, place, _ = system.row_slices()["guide"]
+    assert len(system.joint_groups[group].element.lengths()) == rows
+    shifted = system.q0.at[jnp.arange(3) + system.body_slices()["inner"][2].start].add(1e-9)
+    force = system.stiff_force(shifted, system.v0, jnp.zeros(()))[system.body_slices()["inner"][2]][:3]
+    expected = [0.0 if c in free else -1e-9 * float(system.get("guide.stiffness")) for c in "xyz"]
+    np.testing.assert_allclose(force, expected, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.slow

@@ -1,0 +1,60 @@
+"""Joints held by penalties: what they do to bodies, against derivatives of their rows by the coordinates; turns of a drive."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxmbd as mbd
+
+HELD = mbd.Penalty(3e4, 50.0, 200.0, 4.0)
+
+
+def two_bodies(joint) -> mbd.Model:
+    first = mbd.RigidBody("first", 2.0, (0.3, 0.4, 0.5), (0.1, 0.2, 0.3), velocity=(1.0, -0.5, 0.2), angular_velocity=(0.3, -1.0, 2.0))
+    second = mbd.RigidBody("second", 1.0, (0.2, 0.2, 0.1), (1.0, 0.3, -0.2), velocity=(0.2, 0.7, 0.1), angular_velocity=(-2.0, 0.4, 0.9))
+    return mbd.Model([first, second], [joint], [mbd.Torque("load", "first", (0.0, 0.0, 1.0))])
+
+
+def joints(a) -> list:
+    point, axis = (0.5, 0.2, 0.1), (0.3, 1.0, -0.4)
+    return [
+        mbd.Revolute("joint", a, "second", point, axis, penalty=HELD),
+        mbd.Distance("joint", a, "second", (0.0, 0.0, 0.1), point, penalty=HELD),
+        mbd.Screw("joint", a, "second", point, axis, 0.02, penalty=HELD),
+        mbd.Motion("joint", a, "second", axis=axis, function=lambda t: 0.3 + t, penalty=HELD),
+        mbd.Motion("joint", a, "second", point, axis, lambda t: 0.3 + t, coordinate="travel", penalty=HELD),
+    ]
+
+
+@pytest.mark.parametrize(("a", "which"), [*(("first", i) for i in range(5)), (mbd.ground, 0), (mbd.ground, 3)])
+def test_a_penalty_pulls_along_the_derivatives_of_its_rows(a, which):
+    """B = -M^-1 Phi_q^T (k Phi + c Phi'), away from the configuration in which all rows are zero."""
+    system = two_bodies(joints(a)[which]).build().prepare()
+    rng, length = np.random.default_rng(which), np.array(joints(a)[which].lengths())
+
+    @jax.jit
+    def both(q, v, t):
+        q, v = system.normalize(q, v)
+        rows = lambda q, t: system._joint_rows(q, t, penalty=True)[0].ravel()  # noqa: E731
+        values, rates = jax.jvp(rows, (q, t), (v, jnp.ones(())))
+        multipliers = jnp.where(length, 3e4, 200.0) * values + jnp.where(length, 50.0, 4.0) * rates
+        expected = -jax.vjp(lambda q: rows(q, t), q)[1](multipliers)[0]
+        return system.solve_mass(q, system.stiff_force(q, v, t)), system.solve_mass(q, expected)
+
+    found, expected = both(system.q0 + 0.05 * rng.normal(size=14), system.v0 + 0.05 * rng.normal(size=14), jnp.asarray(0.1))
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.max(np.abs(expected)))
+
+
+def test_a_drive_with_a_penalty_follows_full_turns():
+    """Three turns and a half at 1000 rad/s; the drive gives what the load takes. A step turns by 2 mrad: a speed that is wrong by the square
+    of that, times the damping of the penalty, shows in the reaction."""
+    speed, stiff = 1000.0, mbd.Penalty(1e10, 2e5, 1e8, 2e3)
+    wheel = mbd.RigidBody("wheel", 1.0, (1e-3, 1e-3, 2e-3), angular_velocity=(0.0, 0.0, speed))
+    axis = mbd.Revolute("axis", mbd.ground, wheel, (0, 0, 0), (0, 0, 1), penalty=stiff)
+    drive = mbd.Motion("drive", mbd.ground, wheel, axis=(0, 0, 1), function=lambda t: speed * t, penalty=stiff)
+    model = mbd.Model([wheel], [axis, drive], [mbd.Torque("load", wheel, (0.0, 0.0, -5.0))])
+    run = mbd.simulate(model, 7 * np.pi / speed, integrator=mbd.SemiExplicit(0.5, 0.8), step=2e-6)
+    np.testing.assert_allclose(run.angular_velocity("wheel")[-1], [0, 0, speed], atol=1e-6 * speed)
+    np.testing.assert_allclose(run.states.memory.angles[-1], 7 * np.pi, rtol=1e-6)
+    np.testing.assert_allclose(run.reaction("drive").torque[-1], [0, 0, 5.0], atol=0.05)
