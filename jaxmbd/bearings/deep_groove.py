@@ -48,8 +48,8 @@ class DeepGroove(eqx.Module):
 
     Contacts are ball-inner, ball-outer (elliptical Hertz contacts with Hunt and Crossley's damping, sliding and spinning friction by the law
     `friction`), ball-pocket, and cage-ring (the `guidance` ring's land). Names: inner, outer, ball[i], cage; ball_inner[i], ball_outer[i],
-    ball_pocket[i], guidance; load; with penalties the joints hold and drive_outer, guide and drive_inner: "ball_inner[3].law.stiffness", "hold.stiffness",
-    "drive_inner.speed"; `solution.reaction("hold")` is what the housing gives.
+    ball_pocket[i], guidance; load; with penalties the joints hold and drive_outer, guide and drive_inner: "ball_inner[3].law.stiffness",
+    "hold.stiffness", "drive_inner.speed"; `solution.reaction("hold")` is what the housing gives.
 
     Steps: contacts of steel are stable up to 1e-5 s with dry friction. `LubricatedTraction` is steeper at small slip, and explicit methods
     then need 1e-6 s or less: beyond, tractions oscillate and torques are wrong, while loads and speeds still look right.

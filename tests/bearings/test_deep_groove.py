@@ -361,7 +361,7 @@ def test_reactions_of_the_ring_joints_balance_the_load(bearing, start):
 @pytest.mark.parametrize(("free", "rows"), [("", 5), ("z", 4), ("xy", 3), ("xyz", 2)])
 def test_the_guide_holds_what_is_not_free(bearing, start, free, rows):
     system = bearing.replace(rings="penalty", free=free).system(start)
-    group, place, _ = system.row_slices()["guide"]
+    group, _, _ = system.row_slices()["guide"]
     assert len(system.joint_groups[group].element.lengths()) == rows
     shifted = system.q0.at[jnp.arange(3) + system.body_slices()["inner"][2].start].add(1e-9)
     force = system.stiff_force(shifted, system.v0, jnp.zeros(()))[system.body_slices()["inner"][2]][:3]
