@@ -291,8 +291,8 @@ def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
     return Solution(system, states, final, _stats(after, orders), result, after.blame, jax.lax.stop_gradient(steps), orders)
 
 
-def _stats(after: loop.Stretch, orders: Array | None = None) -> dict[str, Any]:
-    by_order = {} if orders is None else {f"steps_of_order_{k}": jnp.sum(orders == k) for k in range(1, _HIGHEST_ORDER + 1)}
+def _stats(after: loop.Stretch, orders: Array | np.ndarray | None = None) -> dict[str, Any]:
+    by_order = {} if orders is None else {f"steps_of_order_{k}": (orders == k).sum() for k in range(1, _HIGHEST_ORDER + 1)}
     return {
         **by_order,
         "steps": after.count,
@@ -370,9 +370,10 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
     if not bool(ended) and not done:
         result = RESULTS.max_steps_reached
     states = jax.tree.map(lambda *leaves: jax.device_put(np.concatenate(leaves)), *pieces)
-    all_orders = jax.device_put(np.concatenate(orders)) if orders else None
+    all_orders = np.concatenate(orders) if orders else None
     stats = _host_stats(stretch, taken, all_orders)
-    solution = Solution(system, states, state, stats, result, stretch.blame, jax.device_put(np.concatenate(sizes)), all_orders)
+    saved_orders = None if all_orders is None else jax.device_put(all_orders)
+    solution = Solution(system, states, state, stats, result, stretch.blame, jax.device_put(np.concatenate(sizes)), saved_orders)
     return _finish(solution, throw)
 
 
@@ -400,7 +401,7 @@ def _one_row(state: State) -> State:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
 
 
-def _host_stats(stretch: loop.Stretch, steps: int, orders: Array | None = None) -> dict[str, Any]:
+def _host_stats(stretch: loop.Stretch, steps: int, orders: np.ndarray | None = None) -> dict[str, Any]:
     return {name: int(value) for name, value in _stats(stretch, orders).items()} | {"steps": steps}
 
 

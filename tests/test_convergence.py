@@ -42,34 +42,38 @@ def test_error_follows_the_tolerance(problem, name):
     check([float(np.max(np.abs(run.q - reference))) for run in runs])
 
 
+TIMES = np.linspace(0.0, 2.0, 41)
+
+
+@pytest.fixture(scope="module")
+def double_pendulum_angles():
+    return mbd.problems.DoublePendulumInAngles().reference(TIMES)
+
+
 @pytest.fixture(scope="module")
 def double_pendulum():
     return mbd.problems.double_pendulum().build()
 
 
-def test_double_pendulum_against_an_independent_program(double_pendulum):
+def test_double_pendulum_against_an_independent_program(double_pendulum, double_pendulum_angles):
     """At most 5 tolerance^(2/3) in the angles (measured 3.5 to 3.9), against minimal coordinates and another integrator."""
-    times = np.linspace(0.0, 2.0, 41)
-    expected = mbd.problems.DoublePendulumInAngles().reference(times)
     errors = []
     for tolerance in TOLERANCES:
-        run = mbd.simulate(double_pendulum, 2.0, integrator=mbd.HHT(tolerance=tolerance), saveat=times)
+        run = mbd.simulate(double_pendulum, 2.0, integrator=mbd.HHT(tolerance=tolerance), saveat=TIMES)
         angles = np.stack([run.orientation("rod1"), run.orientation("rod2")], axis=1)
-        errors.append(np.max(np.abs(angles - expected)))
+        errors.append(np.max(np.abs(angles - double_pendulum_angles)))
         assert errors[-1] < 5 * tolerance ** (2 / 3)
         assert np.max(mbd.simulate(double_pendulum, 2.0, integrator=mbd.HHT(tolerance=tolerance)).constraint_violation()) < 1e-9
     check(errors)
 
 
-def test_bdf_on_the_stiff_double_pendulum(double_pendulum):
+def test_bdf_on_the_stiff_double_pendulum(double_pendulum, double_pendulum_angles):
     """The error follows the tolerance (measured slope 0.83), with orders that rise as it is tightened."""
-    times = np.linspace(0.0, 2.0, 41)
-    expected = mbd.problems.DoublePendulumInAngles().reference(times)
     errors, orders = [], []
     for tolerance in TOLERANCES:
-        run = mbd.simulate(double_pendulum, 2.0, integrator=mbd.BDF(tolerance=tolerance), saveat=times)
+        run = mbd.simulate(double_pendulum, 2.0, integrator=mbd.BDF(tolerance=tolerance), saveat=TIMES)
         angles = np.stack([run.orientation("rod1"), run.orientation("rod2")], axis=1)
-        errors.append(np.max(np.abs(angles - expected)))
+        errors.append(np.max(np.abs(angles - double_pendulum_angles)))
         orders.append(np.mean(run.orders))
     check(errors)
     assert orders[-1] > orders[0]

@@ -73,12 +73,12 @@ class TestMechanism:
         np.testing.assert_allclose(gradient, replayed_differences, rtol=1e-5, atol=1e-7)
 
     def test_forward_mode_equals_reverse_mode(self, rod, replayed_differences):
-        gradient = jax.jacfwd(lambda p: final_height(rod, p, adjoint="forward"))(AT)
+        gradient = jax.jit(jax.jacfwd(lambda p: final_height(rod, p, adjoint="forward")))(AT)
         np.testing.assert_allclose(gradient, replayed_differences, rtol=1e-5, atol=1e-7)
 
     def test_gradients_of_a_batch_are_those_of_its_lanes(self, rod, replayed_differences):
         batch = AT + jnp.array([[0.0], [1.0]]) * jnp.array([4.0, 0.1, 0.0, 0.0])
-        gradients = jax.vmap(jax.grad(lambda p: final_height(rod, p)))(batch)
+        gradients = jax.jit(jax.vmap(jax.grad(lambda p: final_height(rod, p))))(batch)
         np.testing.assert_allclose(gradients[0], replayed_differences, rtol=1e-5, atol=1e-7)
         assert not np.allclose(gradients[1], gradients[0], rtol=1e-3)
 
@@ -100,7 +100,7 @@ class TestEquations:
             return jnp.sum(mbd.simulate(changed, 0.9, integrator=HHT, saveat=times, **options).q[:, 1] ** 2)
 
         steps = mbd.simulate(system, 0.9, integrator=HHT).steps
-        gradient = jax.grad(lambda g: loss(g, max_steps=ROOM))(9.81)
+        gradient = jax.jit(jax.grad(lambda g: loss(g, max_steps=ROOM)))(9.81)
         expected = differences(lambda g: float(loss(g[0], step=steps)), [9.81])[0]
         assert gradient == pytest.approx(expected, rel=1e-6)
 
