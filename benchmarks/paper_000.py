@@ -194,6 +194,7 @@ def bearing(out: Path) -> None:
 
 
 def main() -> None:
+    mbd.fuse_loops()
     parts = {
         "oscillators": lambda given: oscillators(given.out),
         "pendulum": lambda given: pendulum(given.out),

@@ -115,6 +115,7 @@ def bearing(out: Path) -> None:
 
 
 def main() -> None:
+    mbd.fuse_loops()
     run_parts(__doc__, {"ball": lambda given: ball(given.out), "bearing": lambda given: bearing(given.out)})
 
 

@@ -19,8 +19,9 @@ def fuse_loops(limit: int = 10_000_000) -> None:
 
     XLA runs each step on a CPU as some hundred small kernels that it hands out to threads. In a small model handing out takes longer than
     the arithmetic: one kernel for the whole loop is several times faster (`benchmarks/bearing_step.py` prints both). It uses one core; by the
-    default limit large batches are left to all of them. Loops that call LAPACK, multiply matrices or scatter stay as they are: those of
-    implicit methods on more than a dozen unknowns, and batches in which every lane has its own step size.
+    default limit large batches are left to all of them. It serves `Verlet`, `ExplicitNystrom`, `SemiExplicit`, and
+    `HHT` on very small mechanisms; loops that call LAPACK, multiply matrices or scatter stay as they are: implicit methods on more than a
+    dozen unknowns, the methods in independent coordinates, and batches in which every lane has its own step size.
 
     XLA reads this option once, from the environment variable XLA_FLAGS, and for all loops of the process: call `fuse_loops` before anything is
     computed. Where it comes too late, or JAX does not know the option any more, it raises RuntimeError. GPUs are not concerned.

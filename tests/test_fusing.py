@@ -4,10 +4,14 @@ import os
 import subprocess
 import sys
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import pytest
 
 import jaxmbd as mbd
 from jaxmbd.fusing import _with_option
+from jaxmbd.simulate import consistent_start
 
 OPTION = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold="
 SIMULATE = """
@@ -61,3 +65,22 @@ def test_other_flags_stay(flags, expected):
 def test_negative_limit():
     with pytest.raises(ValueError, match="negative"):
         mbd.fuse_loops(-1)
+
+
+@pytest.mark.parametrize("integrator", [mbd.Verlet(), mbd.SemiExplicit(0.5, 0.8)], ids=lambda i: type(i).__name__)
+def test_nothing_in_a_step_keeps_xla_from_fusing(integrator):
+    """No product of matrices, no scatter, no call into a library: XLA leaves loops with these in pieces."""
+    law = mbd.HuntCrossley(mbd.HertzPoint.spheres(0.01, float("inf"), mbd.Material(2e11, 0.3)), damping=0.1)
+    ball = mbd.RigidBody("ball", 0.03, (1e-6,) * 3, position=(0, 0, 0.01))
+    rod = mbd.RigidBody("rod", 0.1, (1e-4,) * 3, position=(0.1, 0, 1.0))
+    held = mbd.Revolute("hinge", mbd.ground, rod, (0, 0, 1.0), (0, 1, 0), penalty=mbd.Penalty(1e6, 1e2, 1e6, 1e2))
+    floor = mbd.SpherePlane("floor", ball, mbd.ground, 0.01, (0, 0, 0), (0, 0, 1), law=law, friction=mbd.Coulomb(0.2))
+    system = mbd.Model([ball, rod], [held], [mbd.Gravity((0, 0, -9.81)), floor]).build().prepare()
+    state, scratch = integrator.init(system, consistent_start(system))
+    arrays, rest = eqx.partition((state, scratch), eqx.is_array)
+
+    def step(arrays, h):
+        return eqx.filter(integrator.step(system, *eqx.combine(arrays, rest), h), eqx.is_array)
+
+    program = jax.jit(step).lower(arrays, jnp.asarray(1e-5)).as_text()
+    assert [word for word in ("stablehlo.dot_general", "stablehlo.scatter", "custom_call") if word in program] == []
