@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -72,8 +73,13 @@ class Motion(AbstractJoint):
         return local.angle(*frames)[None]
 
     def rows(self, local, frames, angles, t):
-        actual = angles[0] if self.coordinate == "angle" else local.travel(*frames)
-        return jnp.reshape(actual - self.function(t), (1,))
+        if self.coordinate == "travel":
+            return jnp.reshape(local.travel(*frames) - self.function(t), (1,))
+        # Full turns are taken from the target: added to the angle they would round it, the more the further it has turned, and a stiff
+        # penalty would multiply that, differently in every iteration.
+        wrapped = local.angle(*frames)
+        turns = jnp.round(jax.lax.stop_gradient(angles[0] - wrapped) / (2 * jnp.pi))
+        return jnp.reshape(wrapped - (self.function(t) - 2 * jnp.pi * turns), (1,))
 
 
 class _Pair(eqx.Module):
