@@ -221,7 +221,9 @@ def simplified_newton(
         seen = now / jnp.maximum(it.size, 1e-300)
         carried = jnp.where(it.renew, 1.0, it.kept.rate)
         rate = jnp.where(measured, seen, jnp.maximum(carried, _LEAST_RATE))
-        converged = finite & ((rate < 1) & (rate * now <= 1 - rate) | (now <= _NEGLIGIBLE))
+        # A second correction far below the tolerance need not be smaller than the first: both may be rounding.
+        small = (rate < 1) & (rate * now <= 1 - rate) | (now <= _NEGLIGIBLE) | measured & (now <= _JUDGED)
+        converged = finite & small
         diverging = ~finite | (measured & (seen > _DIVERGING) & (now > 1))
         iterations = it.info.iterations + 1
         restart = ~converged & diverging & ~fresh
@@ -234,7 +236,8 @@ def simplified_newton(
             z=jnp.where(restart, start, jnp.where(finite, it.z + correction, it.z)),
             size=now,
             k=jnp.where(restart, 0, jnp.where(it.renew, 1, it.k + 1)),
-            kept=Kept(factors, jnp.array(True), jnp.minimum(remembered, 1.0)),
+            # Where the rate was not measured the next solve will, by a second correction: cheaper than a Jacobian.
+            kept=Kept(factors, ~measured | (shown <= _RENEW), jnp.minimum(remembered, 1.0)),
             fresh=fresh,
             renew=restart | slow,
             info=NewtonInfo(
@@ -252,5 +255,4 @@ def simplified_newton(
     begin = Iteration(start, jnp.zeros(()), zero, kept, no, ~kept.usable, NewtonInfo(no, zero, zero, zero, jnp.zeros(()), zero), no)
     end = jax.lax.while_loop(proceed, iterate, begin)
     # Factors that led to failure, or were slow, are not handed on.
-    usable = end.info.converged & (end.kept.rate <= _RENEW)
-    return end.z, Kept(end.kept.factors, usable, end.kept.rate), end.info
+    return end.z, Kept(end.kept.factors, end.info.converged & end.kept.usable, end.kept.rate), end.info
