@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .bodies import AbstractBody
 from .frames import Frame
 from .parameters import Parameter, read_fields, read_name
-from .rotations import dot, triad
+from .rotations import dot, product, triad
 
 
 class Ground(eqx.Module):
@@ -79,45 +79,46 @@ class Axis(eqx.Module):
 
     point_a: Float[Array, "3"]
     point_b: Float[Array, "3"]
-    axis: Float[Array, "3"]
-    """unit vector in a"""
-    normal: Float[Array, "3"]
-    """in a, perpendicular to the axis"""
-    third: Float[Array, "3"]
-    """in a, completes the triad"""
-    axis_b: Float[Array, "3"]
-    normal_b: Float[Array, "3"]
-    """in b, coincides with `normal` at the start"""
-    third_b: Float[Array, "3"]
+    triad_a: Float[Array, "3 3"]
+    """rows: unit vectors in a, the first along the axis"""
+    triad_b: Float[Array, "3 3"]
+    """the same in b, with which they coincide at the start"""
 
     @staticmethod
     def between(a: Frame, b: Frame, point: Float[Array, "3"], axis: Float[Array, "3"]) -> "Axis":
-        t, n, k = triad(axis)
+        directions = triad(axis)
         return Axis(
             a.local_point(point),
             b.local_point(point),
-            a.local_direction(t),
-            a.local_direction(n),
-            a.local_direction(k),
-            b.local_direction(t),
-            b.local_direction(n),
-            b.local_direction(k),
+            jnp.stack([a.local_direction(u) for u in directions]),
+            jnp.stack([b.local_direction(u) for u in directions]),
         )
+
+    def direction(self, a: Frame) -> Float[Array, "3"]:
+        """The axis in the ground's axes."""
+        return a.direction(self.triad_a[0])
+
+    def cosines(self, a: Frame, b: Frame) -> Float[Array, "3 3"]:
+        """Of the angles between the unit vectors of a (rows) and those of b (columns): the identity at the start."""
+        return dot(a.directions(self.triad_a)[:, None], b.directions(self.triad_b))
 
     def angle(self, a: Frame, b: Frame) -> Float[Array, ""]:
         """Rotation of b against a about the axis since the start, up to full turns."""
-        n_b = b.direction(self.normal_b)
-        sine, cosine = dot(a.direction(self.third), n_b), dot(a.direction(self.normal), n_b)
-        lost = sine**2 + cosine**2 < 1e-20  # b's normal points along the axis: there is no angle, and no derivative
+        _, cosine, sine = product(a.directions(self.triad_a), b.direction(self.triad_b[1]))
+        lost = sine**2 + cosine**2 < 1e-20  # b's second vector points along the axis: there is no angle, and no derivative
         return jnp.arctan2(jnp.where(lost, 0.0, sine), jnp.where(lost, 1.0, cosine))
 
     def angle_rate(self, a: Frame, b: Frame) -> Float[Array, ""]:
-        return dot(a.direction(self.axis), b.angular_velocity - a.angular_velocity)
+        return dot(self.direction(a), b.angular_velocity - a.angular_velocity)
 
     def offset(self, a: Frame, b: Frame) -> Float[Array, "3"]:
-        """From the point on a to the point on b."""
+        """From the point on a to the point on b, in the ground's axes."""
         return b.point(self.point_b) - a.point(self.point_a)
+
+    def components(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        """The offset along the unit vectors of a."""
+        return product(a.directions(self.triad_a), self.offset(a, b))
 
     def travel(self, a: Frame, b: Frame) -> Float[Array, ""]:
         """Displacement of b against a along the axis since the start."""
-        return dot(a.direction(self.axis), self.offset(a, b))
+        return dot(self.direction(a), self.offset(a, b))

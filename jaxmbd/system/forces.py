@@ -195,7 +195,7 @@ class TorsionSpringDamper(AbstractForce):
         resistance = self.stiffness * (angles[0] - self.free_angle) + self.damping * rate
         if self.actuator is not None:
             resistance = resistance + self.actuator(angles[0], rate, t)
-        return pair_wrench(a, b, b.position, jnp.zeros(3), -resistance * a.direction(local.axis))
+        return pair_wrench(a, b, b.position, jnp.zeros(3), -resistance * local.direction(a))
 
     def potential(self, local, frames, angles):
         return 0.5 * self.stiffness * (angles[0] - self.free_angle) ** 2

@@ -37,6 +37,10 @@ class Frame(eqx.Module):
         """A body-fixed direction in the ground's axes."""
         return product(self.rotation, u)
 
+    def directions(self, rows: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
+        """Several at once."""
+        return dot(self.rotation, rows[:, None])
+
     def local_point(self, p: Float[Array, "3"]) -> Float[Array, "3"]:
         """The body-fixed coordinates of a point of space."""
         return product(self.rotation.T, p - self.position)

@@ -76,26 +76,19 @@ class AbstractJoint(AbstractElement):
         return frames[1].point(local.point_b)
 
 
-def _offset_rows(local: Axis, a: Frame, b: Frame) -> tuple[Array, Array]:
-    """Components of the offset across the axis."""
-    d = local.offset(a, b)
-    return dot(a.direction(local.normal), d), dot(a.direction(local.third), d)
-
-
-def _parallel_rows(local: Axis, a: Frame, b: Frame) -> tuple[Array, Array]:
+def _parallel_rows(local: Axis, a: Frame, b: Frame) -> Float[Array, "2"]:
     """Zero when the axes of a and b are parallel."""
-    t = a.direction(local.axis)
-    return dot(t, b.direction(local.normal_b)), dot(t, b.direction(local.third_b))
+    return local.cosines(a, b)[0, 1:]
 
 
-def _no_spin_row(local: Axis, a: Frame, b: Frame) -> Array:
+def _no_spin_row(local: Axis, a: Frame, b: Frame) -> Float[Array, "1"]:
     """Zero when b does not turn against a about the axis."""
-    return dot(a.direction(local.normal), b.direction(local.third_b))
+    return local.cosines(a, b)[1, 2:]
 
 
-def cylinder_rows(local: Axis, a: Frame, b: Frame) -> Array:
+def cylinder_rows(local: Axis, a: Frame, b: Frame) -> Float[Array, "4"]:
     """Zero when b's axis lies on a's."""
-    return jnp.stack([*_offset_rows(local, a, b), *_parallel_rows(local, a, b)])
+    return jnp.concatenate([local.components(a, b)[1:], _parallel_rows(local, a, b)])
 
 
 class AbstractAxisJoint(AbstractJoint):
@@ -128,8 +121,7 @@ class Revolute(AbstractAxisJoint):
     __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
-        a, b = frames
-        return jnp.concatenate([local.offset(a, b), jnp.stack(_parallel_rows(local, a, b))])
+        return jnp.concatenate([local.offset(*frames), _parallel_rows(local, *frames)])
 
 
 class Cylindrical(AbstractAxisJoint):
@@ -151,8 +143,7 @@ class Translational(AbstractAxisJoint):
     __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
-        a, b = frames
-        return jnp.append(cylinder_rows(local, a, b), _no_spin_row(local, a, b))
+        return jnp.concatenate([cylinder_rows(local, *frames), _no_spin_row(local, *frames)])
 
 
 class Planar(AbstractAxisJoint):
@@ -163,8 +154,7 @@ class Planar(AbstractAxisJoint):
     __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
-        a, b = frames
-        return jnp.stack([local.travel(a, b), *_parallel_rows(local, a, b)])
+        return jnp.concatenate([local.travel(*frames)[None], _parallel_rows(local, *frames)])
 
 
 class Inline(AbstractAxisJoint):
@@ -176,7 +166,7 @@ class Inline(AbstractAxisJoint):
     __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
-        return jnp.stack(_offset_rows(local, *frames))
+        return local.components(*frames)[1:]
 
 
 class Inplane(AbstractAxisJoint):
@@ -209,7 +199,7 @@ class Parallel(AbstractJoint):
         return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
 
     def rows(self, local, frames, angles, t):
-        return jnp.stack(_parallel_rows(local, *frames))
+        return _parallel_rows(local, *frames)
 
 
 class Spherical(AbstractJoint):
@@ -251,9 +241,7 @@ class Fixed(AbstractJoint):
         return Axis.between(frames[0], frames[1], frames[1].position, jnp.array([0.0, 0.0, 1.0]))
 
     def rows(self, local, frames, angles, t):
-        a, b = frames
-        turning = jnp.stack([*_parallel_rows(local, a, b), _no_spin_row(local, a, b)])
-        return jnp.concatenate([local.offset(a, b), turning])
+        return jnp.concatenate([local.offset(*frames), _parallel_rows(local, *frames), _no_spin_row(local, *frames)])
 
 
 class _TwoAxes(eqx.Module):

@@ -3,6 +3,10 @@
 A point s of the body stands at r + A(p) s; the angular velocity is 2 E(p) p' in the ground's axes and 2 G(p) p' in the body's.
 """
 
+import functools
+import operator
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -34,13 +38,19 @@ def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
 
 
 def dot(u: Float[Array, "... n"], w: Float[Array, "... n"]) -> Float[Array, "..."]:
-    """u . w as a sum, for the reason of `product`."""
-    return jnp.sum(u * w, axis=-1)
+    """u . w written out, for the reasons of `product`."""
+    return _add_up(u * w)
 
 
 def product(A: Float[Array, "m n"], u: Float[Array, "n"]) -> Float[Array, "m"]:
-    """A u as sums that XLA fuses with their surroundings; a product of matrices is a kernel of its own."""
-    return jnp.sum(A * u, axis=1)
+    """A u, the terms of each row written out: a product of matrices would be a kernel of its own, which XLA does not fuse with its
+    surroundings, and for every reduction its runtime on a CPU allocates memory at every call, however small."""
+    return _add_up(A * u)
+
+
+def _add_up(terms: Float[Array, "... n"]) -> Float[Array, "..."]:
+    parts = jax.lax.split(terms, (1,) * terms.shape[-1], axis=terms.ndim - 1)
+    return jnp.squeeze(functools.reduce(operator.add, parts), -1)
 
 
 def invert_symmetric(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
