@@ -4,11 +4,13 @@
 
 SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalties, and Verlet with prescribed rings; each as XLA compiles it by
 itself and after `mbd.fuse_loops()`, in a process of its own (`--fused` runs only that). Compiling is timed apart. The least of several runs
-counts: whatever else the machine does only adds.
+counts: whatever else the machine does only adds. For the single call the median stands beside it: XLA hands a call over to a thread of its
+own, and waking that up can take longer than the call. On one core (`taskset -c 0 python benchmarks/bearing_step.py`) it does not.
 """
 
 import functools
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -35,6 +37,8 @@ class Cost(NamedTuple):
     """s"""
     cpu: float
     """s, of all threads: what is left on a machine that is busy with other things"""
+    median: float
+    """s, of the wall"""
 
     def show(self, steps: int = 1) -> str:
         return f"{1e6 * self.wall / steps:8.1f} us ({1e6 * self.cpu / steps:.1f} of CPU)"
@@ -47,7 +51,7 @@ def least(function: Callable[[], Any], runs: int = 10) -> Cost:
         jax.block_until_ready(function())
         walls.append(time.perf_counter() - begin)
         cpus.append(time.process_time() - busy)
-    return Cost(min(walls), min(cpus))
+    return Cost(min(walls), min(cpus), statistics.median(walls))
 
 
 def compiled(function: Callable[..., Any], *arguments: Any) -> tuple[Callable[[], Any], float, str]:
@@ -152,7 +156,7 @@ def measure(rings: str, integrator) -> None:
     print(f"{type(integrator).__name__}, rings={rings!r}: built and started in {built:.1f} s")
     print(f"  a step in a scan  {step.show(COUNT)}, compiled in {compiling:.1f} s; {kernels(program)}")
     print(f"  A alone           {a.show(COUNT)}, {100 * a.cpu / step.cpu:.0f} % of a step; {kernels(program_a)}")
-    print(f"  a single call     {call.show()}, compiled in {compiling_single:.1f} s")
+    print(f"  a single call     {call.show()}, median {1e6 * call.median:.1f} us, compiled in {compiling_single:.1f} s")
     print(
         f"  {LANES} in a vmap      {batch.show(COUNT)}, {batch.cpu / step.cpu:.1f} times one, compiled in {compiling_batch:.1f} s",
         flush=True,

@@ -20,9 +20,9 @@ from .parameters import Parameter, is_traced, positive, read_fields, read_name, 
 from .rotations import (
     body_rates,
     cross,
-    dot,
     from_body,
     from_ground,
+    fused_dot,
     invert_symmetric,
     planar_rotation,
     product,
@@ -356,7 +356,7 @@ class RigidBody(AbstractBody):
         # G G^T = |p|^2 I: with a = G^T y the equation 4 G^T J G a = G^T u reads y = J^-1 u / (4 |p|^2).
         p = q[3:]
         turn = product(invert_symmetric(self.inertia), to_body(p, force[3:]))
-        return jnp.concatenate([force[:3] / self.mass, from_body(p, turn) / (4.0 * dot(p, p) ** 2)])
+        return jnp.concatenate([force[:3] / self.mass, from_body(p, turn) / (4.0 * fused_dot(p, p) ** 2)])
 
     def motion_lengths(self):
         return (True,) * 3 + (False,) * 3
@@ -372,7 +372,7 @@ class RigidBody(AbstractBody):
     def own_acceleration(self, q, v):
         # p.p'' = -p'.p'
         p, rates = q[3:], v[3:]
-        return jnp.concatenate([jnp.zeros(3, q.dtype), -p * dot(rates, rates) / dot(p, p)])
+        return jnp.concatenate([jnp.zeros(3, q.dtype), -p * fused_dot(rates, rates) / fused_dot(p, p)])
 
     def velocity_force(self, q, v):
         w = 2.0 * to_body(q[3:], v[3:])
@@ -383,11 +383,11 @@ class RigidBody(AbstractBody):
 
     def constraint(self, q):
         p = q[3:]
-        return 0.5 * (dot(p, p) - 1.0)[None]
+        return 0.5 * (fused_dot(p, p) - 1.0)[None]
 
     def normalize(self, q, v):
-        p = q[3:] / jnp.sqrt(dot(q[3:], q[3:]))
-        rates = v[3:] - p * dot(p, v[3:])
+        p = q[3:] / jnp.sqrt(fused_dot(q[3:], q[3:]))
+        rates = v[3:] - p * fused_dot(p, v[3:])
         return jnp.concatenate([q[:3], p]), jnp.concatenate([v[:3], rates])
 
 

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .bodies import AbstractBody
 from .frames import Frame
 from .parameters import Parameter, read_fields, read_name
-from .rotations import dot, product, triad
+from .rotations import fused_dot, product, products, triad
 
 
 class Ground(eqx.Module):
@@ -100,7 +100,7 @@ class Axis(eqx.Module):
 
     def cosines(self, a: Frame, b: Frame) -> Float[Array, "3 3"]:
         """Of the angles between the unit vectors of a (rows) and those of b (columns): the identity at the start."""
-        return dot(a.directions(self.triad_a)[:, None], b.directions(self.triad_b))
+        return products(a.directions(self.triad_a), b.directions(self.triad_b))
 
     def angle(self, a: Frame, b: Frame) -> Float[Array, ""]:
         """Rotation of b against a about the axis since the start, up to full turns."""
@@ -109,7 +109,7 @@ class Axis(eqx.Module):
         return jnp.arctan2(jnp.where(lost, 0.0, sine), jnp.where(lost, 1.0, cosine))
 
     def angle_rate(self, a: Frame, b: Frame) -> Float[Array, ""]:
-        return dot(self.direction(a), b.angular_velocity - a.angular_velocity)
+        return fused_dot(self.direction(a), b.angular_velocity - a.angular_velocity)
 
     def offset(self, a: Frame, b: Frame) -> Float[Array, "3"]:
         """From the point on a to the point on b, in the ground's axes."""
@@ -121,4 +121,4 @@ class Axis(eqx.Module):
 
     def travel(self, a: Frame, b: Frame) -> Float[Array, ""]:
         """Displacement of b against a along the axis since the start."""
-        return dot(self.direction(a), self.offset(a, b))
+        return fused_dot(self.direction(a), self.offset(a, b))

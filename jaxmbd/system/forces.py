@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from .elements import AbstractElement, Axis
 from .frames import Frame, Wrench, embed, force_at, norm, pair_wrench
 from .parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
-from .rotations import cross, dot, rotation_vector
+from .rotations import cross, fused_dot, rotation_vector
 
 
 class AbstractForce(AbstractElement):
@@ -127,7 +127,7 @@ class SpringDamper(AbstractForce):
         d = p2 - p1
         length = norm(d)
         toward = d / jnp.where(length > 0, length, 1.0)
-        rate = dot(toward, b.point_velocity(local.point_b) - a.point_velocity(local.point_a))
+        rate = fused_dot(toward, b.point_velocity(local.point_b) - a.point_velocity(local.point_a))
         # stiffness * length * toward is stiffness * d: written so, a spring of no free length has its exact derivative at zero length too.
         pull = self.damping * rate - self.stiffness * local.free_length
         if self.actuator is not None:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .rotations import cross, dot, product
+from .rotations import cross, dot, product, products
 
 
 class Frame(eqx.Module):
@@ -39,7 +39,7 @@ class Frame(eqx.Module):
 
     def directions(self, rows: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
         """Several at once."""
-        return dot(self.rotation, rows[:, None])
+        return products(rows, self.rotation)
 
     def local_point(self, p: Float[Array, "3"]) -> Float[Array, "3"]:
         """The body-fixed coordinates of a point of space."""

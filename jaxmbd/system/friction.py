@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from .frames import norm
 from .hertz import ContactEllipse
 from .parameters import Parameter, is_traced, not_negative, positive, read_fields
-from .rotations import dot
+from .rotations import fused_dot
 
 _FASTEST = 1e6
 """Beyond this many Stribeck velocities the coefficient is the kinetic one to rounding; powers of more might overflow."""
@@ -125,11 +125,11 @@ class Coulomb(AbstractFriction):
         _check_static("the Coulomb friction law", self.static, self.kinetic)
 
     def coefficient(self, sliding, x):
-        square = dot(sliding.slip, sliding.slip)
+        square = fused_dot(sliding.slip, sliding.slip)
         return (self._limit(square) / jnp.sqrt(square + self.regularisation**2) + self.viscous) * sliding.slip
 
     def spinning(self, sliding, x):
-        return spinning_coefficient(sliding, self._limit(dot(sliding.slip, sliding.slip)), self.regularisation)
+        return spinning_coefficient(sliding, self._limit(fused_dot(sliding.slip, sliding.slip)), self.regularisation)
 
     def _limit(self, square: Array) -> Array:
         return self.kinetic + (self.static - self.kinetic) * jnp.exp(-square / self.stribeck_velocity**2)

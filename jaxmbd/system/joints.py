@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from .elements import AbstractElement, Axis
 from .frames import Frame, embed
 from .parameters import Parameter, nonzero_vector, not_negative, positive, read_fields, vector
-from .rotations import dot
+from .rotations import fused_dot
 
 
 class Penalty(eqx.Module):
@@ -260,7 +260,7 @@ class _TwoAxes(eqx.Module):
 
     def cosine(self, frames: tuple[Frame, ...]) -> Array:
         a, b = frames
-        return dot(a.direction(self.axis1), b.direction(self.axis2))
+        return fused_dot(a.direction(self.axis1), b.direction(self.axis2))
 
 
 class Universal(AbstractJoint):
@@ -347,4 +347,4 @@ class Distance(AbstractJoint):
     def rows(self, local, frames, angles, t):
         a, b = frames
         d = b.point(local.point_b) - a.point(local.point_a)
-        return 0.5 * (dot(d, d) - local.length**2)[None] / local.length
+        return 0.5 * (fused_dot(d, d) - local.length**2)[None] / local.length

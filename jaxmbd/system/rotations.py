@@ -38,14 +38,27 @@ def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
 
 
 def dot(u: Float[Array, "... n"], w: Float[Array, "... n"]) -> Float[Array, "..."]:
-    """u . w written out, for the reasons of `product`."""
+    """u . w as a reduction: XLA computes it once for all that need it."""
+    return jnp.sum(u * w, axis=-1)
+
+
+def fused_dot(u: Float[Array, "... n"], w: Float[Array, "... n"]) -> Float[Array, "..."]:
+    """u . w written out, for the reasons of `product`: where few need it, for XLA computes it again in each."""
     return _add_up(u * w)
 
 
 def product(A: Float[Array, "m n"], u: Float[Array, "n"]) -> Float[Array, "m"]:
-    """A u, the terms of each row written out: a product of matrices would be a kernel of its own, which XLA does not fuse with its
-    surroundings, and for every reduction its runtime on a CPU allocates memory at every call, however small."""
+    """A u, the terms of each row written out.
+
+    XLA fuses that with its surroundings, where a product of matrices is a kernel of its own; and at every call its runtime on a CPU
+    allocates memory for each reduction of a program, which takes longer than a short sum.
+    """
     return _add_up(A * u)
+
+
+def products(rows: Float[Array, "m n"], others: Float[Array, "k n"]) -> Float[Array, "m k"]:
+    """The dot product of each row with each of the others, written out too."""
+    return _add_up(rows[:, None] * others)
 
 
 def _add_up(terms: Float[Array, "... n"]) -> Float[Array, "..."]:
@@ -56,7 +69,7 @@ def _add_up(terms: Float[Array, "... n"]) -> Float[Array, "..."]:
 def invert_symmetric(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
     """The inverse of a symmetric 3 x 3 matrix by cofactors: no call that breaks up a compiled step."""
     cofactors = jnp.stack([cross(A[1], A[2]), cross(A[2], A[0]), cross(A[0], A[1])])
-    return cofactors / dot(A[0], cofactors[0])
+    return cofactors / fused_dot(A[0], cofactors[0])
 
 
 def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
@@ -97,12 +110,12 @@ def to_body(p: Float[Array, "4"], rates: Float[Array, "4"]) -> Float[Array, "3"]
 
 def from_ground(p: Float[Array, "4"], w: Float[Array, "3"]) -> Float[Array, "4"]:
     """E(p)^T w"""
-    return jnp.concatenate([-dot(p[1:], w)[None], p[0] * w - cross(p[1:], w)])
+    return jnp.concatenate([-fused_dot(p[1:], w)[None], p[0] * w - cross(p[1:], w)])
 
 
 def from_body(p: Float[Array, "4"], w: Float[Array, "3"]) -> Float[Array, "4"]:
     """G(p)^T w"""
-    return jnp.concatenate([-dot(p[1:], w)[None], p[0] * w + cross(p[1:], w)])
+    return jnp.concatenate([-fused_dot(p[1:], w)[None], p[0] * w + cross(p[1:], w)])
 
 
 def planar_rotation(angle: Float[Array, ""]) -> Float[Array, "3 3"]:

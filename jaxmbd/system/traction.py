@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 from .friction import AbstractFriction, Sliding, spinning_coefficient
 from .hertz import ContactEllipse
 from .parameters import Parameter, not_negative, positive, read_fields
-from .rotations import dot
+from .rotations import fused_dot
 
 _LIGHTEST = 1e-12
 """Smallest dimensionless load for the film: its thickness hardly depends on the load, but the power -0.07 has a pole at zero."""
@@ -126,7 +126,7 @@ class LubricatedTraction(AbstractFriction):
 
     def coefficient(self, sliding, x):
         limit, scale = self._limit_and_scale(sliding)
-        return limit * sliding.slip / jnp.sqrt(dot(sliding.slip, sliding.slip) + scale**2)
+        return limit * sliding.slip / jnp.sqrt(fused_dot(sliding.slip, sliding.slip) + scale**2)
 
     def spinning(self, sliding, x):
         return spinning_coefficient(sliding, *self._limit_and_scale(sliding))
@@ -140,4 +140,4 @@ def _spot(sliding: Sliding) -> ContactEllipse:
 
 def _speed(sliding: Sliding) -> Array:
     assert sliding.entrainment is not None
-    return jnp.sqrt(dot(sliding.entrainment, sliding.entrainment) + _SLOWEST**2)
+    return jnp.sqrt(fused_dot(sliding.entrainment, sliding.entrainment) + _SLOWEST**2)
