@@ -37,6 +37,7 @@ from .system.contact import ContactLoads as ContactLoads
 from .system.contact_groups import Box as Box
 from .system.contact_groups import Capsule as Capsule
 from .system.contact_groups import Disc as Disc
+from .system.contact_groups import Groove as Groove
 from .system.contact_groups import Line as Line
 from .system.contact_groups import Plane as Plane
 from .system.contact_groups import Sphere as Sphere

@@ -13,8 +13,6 @@ from .forces import ForceFunction, PointForce, SpringDamper, Torque, TorsionSpri
 from .frames import ground_frame
 from .joints import Distance, Perpendicular, Universal
 from .parameters import is_traced
-from .planar_contacts import DiscLine
-from .spatial_contacts import SpherePlane
 
 
 def check_dimension(owner: str, field: str, value: Any, planar: bool) -> None:
@@ -36,13 +34,6 @@ def check_geometry(element: AbstractElement) -> None:
             raise ValueError(f"{element.label} has zero length: its points coincide. Use a Spherical (or Revolute) joint.")
     if isinstance(element, Screw) and not is_traced(element.pitch) and element.pitch == 0:
         raise ValueError(f"{element.label} has zero pitch: use a Revolute joint.")
-    if isinstance(element, DiscLine | SpherePlane) and not is_traced(element):
-        shape, face = ("disc", "line") if isinstance(element, DiscLine) else ("sphere", "plane")
-        if element.centre is not None and (element.centre - element.point) @ element.normal <= 0:
-            raise ValueError(
-                f"{element.label}: the centre of the {shape} lies behind the {face}. The normal points out of the {face}'s body, to the "
-                f"side of the {shape}: turn it round, or move the {shape}."
-            )
 
 
 def check_functions(element: AbstractElement, planar: bool) -> None:

@@ -84,7 +84,9 @@ class ContactLoads(eqx.Module):
     pressure: Float[Array, "..."] | None
     """Pa, the largest; None: the normal law does not know its spot"""
     film: Float[Array, "..."] | None
-    """m, central thickness of the lubricant film; None: the friction law knows of none"""
+    """m, central thickness of the lubricant film, zero in an open contact; None: the friction law knows of none"""
+    minimum_film: Float[Array, "..."] | None
+    """m, its smallest thickness"""
 
 
 class AbstractContact(AbstractForce):
@@ -126,7 +128,7 @@ class AbstractContact(AbstractForce):
         raise NotImplementedError
 
     def size(self) -> Array:
-        """m, the smallest radius of the pair: what an overlap is to be compared with."""
+        """m, what an overlap is to be compared with: as a rule the smallest radius of the pair."""
         raise NotImplementedError
 
     # --- one spot ---------------------------------------------------------------------------------------------------------------------
@@ -183,8 +185,14 @@ class AbstractContact(AbstractForce):
             touch.point[: self.dimension],
             touch.normal[: self.dimension],
             None if spot is None else 1.5 * spot.mean_pressure(touch.depth, sliding.normal_force),
-            None if self.friction is None else self.friction.film(sliding),
+            *self._films(sliding),
         )
+
+    def _films(self, sliding: Sliding) -> tuple[Array | None, Array | None]:
+        if self.friction is None:
+            return None, None
+        films = self.friction.film(sliding), self.friction.minimum_film(sliding)
+        return tuple(None if film is None else jnp.where(sliding.closed, film, 0.0) for film in films)
 
     def _spot_rate(self, touch: Touch, x: Array) -> Array:
         return jnp.zeros_like(x) if self.friction is None else self.friction.rate(self._sliding(touch), x)

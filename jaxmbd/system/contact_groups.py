@@ -9,6 +9,7 @@ from .elements import body_name, ground
 from .friction import AbstractFriction
 from .parameters import read_name
 from .planar_contacts import DiscDisc, DiscLine
+from .raceways import SphereGroove
 from .solids import BoxPlane, CapsulePlane
 from .spatial_contacts import SpherePlane, SphereSphere
 
@@ -55,6 +56,22 @@ class Capsule(NamedTuple):
     """m"""
 
 
+class Groove(NamedTuple):
+    """The raceway of a ring, for `contacts` with the balls in it; see `SphereGroove`."""
+
+    body: Any
+    groove_radius: Any
+    """m, of the groove's section"""
+    pitch_radius: Any
+    """m, from the axis to the centres of the sections"""
+    axis: Any
+    """of the ring"""
+    side: str
+    """"outside" of an inner ring, "inside" of an outer ring"""
+    point: Any = None
+    """m, on the axis in the middle plane of the groove; None: the body's centre of mass"""
+
+
 class Disc(NamedTuple):
     """A disc on a planar body, for `contacts`."""
 
@@ -75,7 +92,7 @@ class Line(NamedTuple):
     """out of the body"""
 
 
-Shape = Sphere | Plane | Box | Capsule | Disc | Line
+Shape = Sphere | Plane | Box | Capsule | Groove | Disc | Line
 
 _PAIRS: dict[tuple[type, type], Callable[..., AbstractContact]] = {
     (Sphere, Plane): lambda name, s, p, *laws, **rest: SpherePlane(
@@ -89,6 +106,9 @@ _PAIRS: dict[tuple[type, type], Callable[..., AbstractContact]] = {
     ),
     (Capsule, Plane): lambda name, s, p, *laws, **rest: CapsulePlane(
         name, s.body, p.body, s.end1, s.end2, s.radius, p.point, p.normal, *laws, **rest
+    ),
+    (Sphere, Groove): lambda name, s, p, *laws, **rest: SphereGroove(
+        name, s.body, p.body, s.radius, p.groove_radius, p.pitch_radius, p.axis, *laws, side=p.side, centre=s.centre, point=p.point, **rest
     ),
     (Disc, Line): lambda name, s, p, *laws, **rest: DiscLine(name, s.body, p.body, s.centre, s.radius, p.point, p.normal, *laws, **rest),
     (Disc, Disc): lambda name, s, p, *laws, **rest: DiscDisc(name, s.body, p.body, s.centre, s.radius, p.centre, p.radius, *laws, **rest),
@@ -109,7 +129,8 @@ def contacts(
 
     A list of contacts for a model's forces, named "name[0]", "name[1]", ...; `solution.contact("name")` has them all, one column a pair, and
     `solution.contact("name[3]")` one. The order is that of the lists: the first of these against each of those, the second, ...
-    Shapes on one body do not touch each other. The system stacks them by kind, so that compiling does not take longer for more of them.
+    Shapes on one body do not touch each other, and a pair that both lists have is taken once. The first body of a pair is that of the sphere,
+    box, capsule or disc, whichever list it came from, and its face or groove belongs to the second. The system stacks them by kind, so that compiling does not take longer for more of them.
     `law` may be a function of the two shapes, for a stiffness that depends on their radii.
     """
     name = read_name("group of contacts", name)
@@ -120,10 +141,12 @@ def contacts(
         those = _shapes(name, those)
         couples = [(first, second) for first in these for second in those]
     label = f"group of contacts {name!r}"
-    found = []
+    found, taken = [], set()
     for first, second in couples:
-        if body_name(label, first.body) == body_name(label, second.body):
+        pair = frozenset((id(first), id(second)))
+        if pair in taken or body_name(label, first.body) == body_name(label, second.body):
             continue
+        taken.add(pair)
         if (type(first), type(second)) not in _PAIRS:
             first, second = second, first
         if (type(first), type(second)) not in _PAIRS:

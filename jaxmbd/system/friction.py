@@ -13,11 +13,12 @@ from jaxtyping import Array, Bool, Float
 
 from .frames import norm
 from .hertz import ContactEllipse
-from .parameters import Parameter, is_traced, not_negative, positive, read_fields
+from .parameters import Order, Parameter, not_negative, positive, read_fields
 from .rotations import fused_dot
 
 _FASTEST = 1e6
 """Beyond this many Stribeck velocities the coefficient is the kinetic one to rounding; powers of more might overflow."""
+_STATIC = (Order("kinetic", "static", "exchange them", may_be_equal=True),)
 
 
 class Sliding(eqx.Module):
@@ -67,7 +68,11 @@ class AbstractFriction(eqx.Module):
         return jnp.zeros_like(x)
 
     def film(self, sliding: Sliding) -> Float[Array, ""] | None:
-        """Thickness of the lubricant film [m]; None: the law knows of none."""
+        """Thickness of the lubricant film in the middle of the spot [m]; None: the law knows of none."""
+        return None
+
+    def minimum_film(self, sliding: Sliding) -> Float[Array, ""] | None:
+        """The smallest thickness of the film in the spot [m]."""
         return None
 
 
@@ -91,6 +96,9 @@ class Coulomb(AbstractFriction):
     `LuGre`. The law is smooth; its slope at rest is mu_s / v_r. The largest coefficient stays below mu_s by about
     sqrt(2 mu_s (mu_s - mu_k)) v_r / v_s, so choose v_r well below v_s. Where the normal law knows the size of the spot
     (`HertzPoint`), spinning about the normal is resisted by 3/8 mu N a E(m), regularised alike with the speed of the spot's rim.
+
+    Sliding and spinning do not know of each other: in a spot that does both (Contensou) the two together resist by more than they should,
+    and a slow slip under fast spin most of all.
     """
 
     kinetic: Float[Array, ""]
@@ -110,6 +118,7 @@ class Coulomb(AbstractFriction):
         "regularisation": positive("m/s"),
         "viscous": not_negative("s/m"),
     }
+    orders: ClassVar[tuple[Order, ...]] = _STATIC
 
     def __init__(self, kinetic: Any, static: Any = None, stribeck_velocity: Any = 1e-2, regularisation: Any = 1e-3, *, viscous: Any = 0.0):
         read_fields(
@@ -122,7 +131,6 @@ class Coulomb(AbstractFriction):
             regularisation=regularisation,
             viscous=viscous,
         )
-        _check_static("the Coulomb friction law", self.static, self.kinetic)
 
     def coefficient(self, sliding, x):
         square = fused_dot(sliding.slip, sliding.slip)
@@ -133,11 +141,6 @@ class Coulomb(AbstractFriction):
 
     def _limit(self, square: Array) -> Array:
         return self.kinetic + (self.static - self.kinetic) * jnp.exp(-square / self.stribeck_velocity**2)
-
-
-def _check_static(owner: str, static: Any, kinetic: Any) -> None:
-    if not is_traced(static, kinetic) and static < kinetic:
-        raise ValueError(f"{owner}: static = {float(static):.6g} must not be smaller than kinetic = {float(kinetic):.6g}; exchange them.")
 
 
 class LuGre(AbstractFriction):
@@ -198,6 +201,7 @@ class LuGre(AbstractFriction):
         "bristle_damping": not_negative("s/m"),
         "viscous": not_negative("s/m"),
     }
+    orders: ClassVar[tuple[Order, ...]] = _STATIC
     memory: ClassVar[bool] = True
 
     def __init__(
@@ -223,7 +227,6 @@ class LuGre(AbstractFriction):
             bristle_damping=bristle_damping,
             viscous=viscous,
         )
-        _check_static("the LuGre friction law", self.static, self.kinetic)
 
     def initial_state(self, directions):
         return jnp.zeros(directions)

@@ -131,21 +131,29 @@ class HertzPoint(eqx.Module):
     @staticmethod
     def spheres(radius_a: Any, radius_b: Any, material_a: Material, material_b: Material | None = None) -> "HertzPoint":
         """Two spheres; an infinite radius is a plane."""
+        for field, radius in (("radius_a", radius_a), ("radius_b", radius_b)):
+            if not is_traced(radius) and not radius > 0:
+                raise ValueError(f"the Hertz contact: {field} must be positive (infinite for a plane), got {radius!r}.")
         return HertzPoint((1.0 / radius_a,) * 2, (1.0 / radius_b,) * 2, material_a, material_b)
 
     def depth(self, force: Any) -> Array:
         """m, at a force [N]"""
-        return (jnp.asarray(force, float) / self.stiffness) ** (2.0 / 3.0)
+        return self._root(force) ** 2
 
     def semi_axes(self, force: Any) -> tuple[Array, Array]:
         """a >= b, m, at a force [N]"""
-        root = jnp.sqrt(self.depth(force))
+        root = self._root(force)
         return self.ellipse.major * root, self.ellipse.minor * root
 
     def max_pressure(self, force: Any) -> Array:
         """Pa, at a force [N]"""
-        a, b = self.semi_axes(force)
-        return 1.5 * force / (jnp.pi * a * b)
+        return 1.5 * self.stiffness * self._root(force) / (jnp.pi * self.ellipse.major * self.ellipse.minor)
+
+    def _root(self, force: Any) -> Array:
+        """Of the depth; at no force its slope, infinite in truth, is zero."""
+        ratio = jnp.asarray(force, float) / self.stiffness
+        loaded = ratio > 0
+        return jnp.where(loaded, jnp.where(loaded, ratio, 1.0) ** (1.0 / 3.0), 0.0)
 
 
 def line_stiffness(length: Any, material_a: Material, material_b: Material | None = None) -> Array:

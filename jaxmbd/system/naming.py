@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from .equations import AbstractSystem
-from .parameters import Parameter, read, unknown
+from .parameters import Parameter, ordered, read, unknown
 
 if TYPE_CHECKING:
     from .system import System
@@ -28,20 +28,25 @@ class _Place(NamedTuple):
 
 
 def get(system: "System", name: str) -> Array:
-    place = _find(system, name)
+    place = _find(_catalogue(system), name)
     leaf = _follow(system, place.path)
     return leaf if place.index is None else leaf[place.index]
 
 
 def set_values(system: "System", values: dict[str, Any]) -> "System":
+    catalogue = _catalogue(system)
     for name, value in values.items():
-        place = _find(system, name)
+        place = _find(catalogue, name)
         leaf = _follow(system, place.path)
         shape = leaf.shape if place.index is None else leaf.shape[1:]
         spec = (place.spec or Parameter("parameter"))._replace(shapes=(shape,))
         value = read(place.label, name.split(".", 1)[1], spec, value)
         leaf = jnp.asarray(value) if place.index is None else jnp.asarray(leaf).at[place.index].set(value)
-        system = eqx.tree_at(lambda s, path=place.path: _follow(s, path), system, leaf)
+        system = _put(system, place.path, leaf)
+    for place in map(catalogue.__getitem__, values):
+        for depth in range(1, len(place.path)):
+            for field, value in ordered(place.label, _follow(system, place.path[:depth])).items():
+                system = _put(system, (*place.path[:depth], field), value)
     return eqx.tree_at(lambda s: s.geometry, system, None, is_leaf=lambda leaf: leaf is None)
 
 
@@ -64,8 +69,7 @@ def find_coordinates(system: AbstractSystem, given: Sequence[str | int], argumen
     return tuple(dict.fromkeys(found))
 
 
-def _find(system: "System", name: str) -> _Place:
-    catalogue = _catalogue(system)
+def _find(catalogue: dict[str, _Place], name: str) -> _Place:
     if name in catalogue:
         return catalogue[name]
     raise ValueError(unknown("parameter", name, catalogue))
@@ -99,6 +103,10 @@ def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
             yield (*path, field), specs.get(field)
         elif isinstance(value, eqx.Module):
             yield from _leaves(value, (*path, field))
+
+
+def _put(system: "System", path: tuple[str | int, ...], leaf: Any) -> "System":
+    return eqx.tree_at(lambda s: _follow(s, path), system, leaf)
 
 
 def _follow(node: Any, path: tuple[str | int, ...]) -> Any:

@@ -30,6 +30,16 @@ class Parameter(NamedTuple):
     """Whether None is accepted; what it means is decided when the model is built."""
 
 
+class Order(NamedTuple):
+    """Two numbers of an element of which one must not exceed the other."""
+
+    smaller: str
+    larger: str
+    requirement: str
+    """The sentence after the numbers: what is wrong and what to write instead."""
+    may_be_equal: bool = False
+
+
 def is_traced(*trees: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(trees))
 
@@ -98,6 +108,24 @@ def read_fields(module: Any, owner: str, specs: dict[str, Parameter], **values: 
     """The part of a constructor that reads numbers: every value, checked, becomes the module's field of that name."""
     for field, value in read_all(owner, specs, **values).items():
         setattr(module, field, value)
+    for field, value in ordered(owner, module).items():
+        setattr(module, field, value)
+
+
+def ordered(owner: str, module: Any) -> dict[str, Any]:
+    """The larger fields of the `orders` that a module or a stack of modules has, checked."""
+    found = {}
+    for smaller, larger, requirement, may_be_equal in getattr(type(module), "orders", ()):
+        low, high = getattr(module, smaller), getattr(module, larger)
+        wrong = high < low if may_be_equal else high <= low
+        wanted = f"must {'not be smaller' if may_be_equal else 'be larger'} than {smaller}"
+        if is_traced(low, high):
+            found[larger] = eqx.error_if(high, jnp.any(wrong), f"{larger} of {owner} {wanted}; {requirement}.")
+        elif np.any(wrong):
+            first = np.argmax(wrong)
+            low, high = float(np.ravel(low)[first]), float(np.ravel(high)[first])
+            raise ValueError(f"{owner}: {larger} = {high:.6g} {wanted} = {low:.6g}; {requirement}.")
+    return found
 
 
 def read_name(kind: str, name: Any) -> str:

@@ -16,7 +16,7 @@ from .contact import AbstractContact, Touch, direction, over, spatial_touch
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
-from .parameters import Parameter, is_traced, positive
+from .parameters import Order, Parameter, positive
 from .rotations import dot, unit
 from .spatial_contacts import CENTRE, DIRECTION, POINT, local_centre
 
@@ -30,12 +30,13 @@ class _InHollow(eqx.Module):
     """unit vector in b"""
 
 
-def _check_fit(label: str, hollow: str, outer: Any, inner: Any, inner_name: str = "radius") -> None:
-    if not is_traced(outer, inner) and outer <= inner:
-        raise ValueError(
-            f"{label}: {hollow} = {float(outer):.6g} m leaves a clearance of {float(outer) - float(inner):.3g} m around "
-            f"{inner_name} = {float(inner):.6g} m; it must be larger."
-        )
+def _fits_in(hollow: str) -> Order:
+    return Order("radius", hollow, "the clearance, their difference, must be positive")
+
+
+def _compared_size(radius: Array, play: Array) -> Array:
+    """Of a pair with play: misplaced by the whole of it, the bodies overlap by more than 1 % of this."""
+    return jnp.minimum(radius, 100.0 * play)
 
 
 class SphereGroove(AbstractContact):
@@ -70,7 +71,12 @@ class SphereGroove(AbstractContact):
         "axis": DIRECTION,
         "centre": CENTRE,
         "point": CENTRE,
+        "towards": Parameter("1", valid=lambda side: abs(side) == 1, requirement="must be 1 (inside) or -1 (outside)"),
     }
+    orders: ClassVar[tuple[Order, ...]] = (
+        _fits_in("groove_radius"),
+        Order("groove_radius", "pitch_radius", "the groove must lie round the axis"),
+    )
 
     def __init__(
         self,
@@ -95,8 +101,6 @@ class SphereGroove(AbstractContact):
         if side not in ("inside", "outside"):
             raise ValueError(f"{self.label}: side must be 'outside' (of an inner ring) or 'inside' (of an outer ring), got {side!r}.")
         self.towards = jnp.asarray(1.0 if side == "inside" else -1.0)
-        _check_fit(self.label, "groove_radius", self.groove_radius, self.radius)
-        _check_fit(self.label, "pitch_radius", self.pitch_radius, self.groove_radius, "groove_radius")
 
     def size(self):
         return self.radius
@@ -143,9 +147,10 @@ class AbstractPocket(AbstractContact):
     centre: Float[Array, "3"] | None
     """m, of the ball; None: its centre of mass"""
     dimension: ClassVar[int] = 3
+    orders: ClassVar[tuple[Order, ...]] = (_fits_in("pocket_radius"),)
 
     def size(self):
-        return self.radius
+        return _compared_size(self.radius, self.pocket_radius - self.radius)
 
     def touch(self, local, frames):
         centre = frames[0].point(local.centre)
@@ -180,7 +185,6 @@ class CylindricalPocket(AbstractPocket):
     ):
         shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "axis": axis, "centre": centre}
         self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
-        _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
 
     def local(self, frames):
         a, b = frames
@@ -209,7 +213,6 @@ class SphericalPocket(AbstractPocket):
     ):
         shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "centre": centre}
         self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
-        _check_fit(self.label, "pocket_radius", self.pocket_radius, self.radius)
 
     def local(self, frames):
         # A pocket without an axis: nothing is free to slide along it.
@@ -256,6 +259,7 @@ class CylinderCylinder(AbstractContact):
         "centre": CENTRE,
         "point": CENTRE,
     }
+    orders: ClassVar[tuple[Order, ...]] = (_fits_in("bore_radius"),)
 
     def __init__(
         self,
@@ -276,10 +280,9 @@ class CylinderCylinder(AbstractContact):
     ):
         shapes = {"radius": radius, "bore_radius": bore_radius, "width": width}
         self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
-        _check_fit(self.label, "bore_radius", self.bore_radius, self.radius)
 
     def size(self):
-        return self.radius
+        return _compared_size(self.radius, self.bore_radius - self.radius)
 
     def local(self, frames):
         a, b = frames

@@ -37,7 +37,10 @@ class LubricatedTraction(AbstractFriction):
     the surfaces are rough, asperities share the load: with Lambda = h / roughness the limit is mu_l + (mu_b - mu_l) exp(-Lambda). That
     share, and the blend of viscous and limiting shear, are smooth choices of this program, not laws of nature.
 
-    The normal law must know the spot: make it from a `HertzPoint`. Spinning is resisted by 3/8 mu N a E(m), regularised with the same v_r.
+    The smallest thickness, at the sides of the spot, is Hamrock and Dowson's too: 3.63 U^0.68 G^0.49 W^-0.073 (1 - exp(-0.68 k)) R.
+
+    The normal law must know the spot: make it from a `HertzPoint`. Spinning is resisted by 3/8 mu N a E(m), regularised with the same v_r,
+    and independently of the slip, as with `Coulomb`.
 
     ```bibtex
     @article{hamrock1977isothermal,
@@ -104,8 +107,7 @@ class LubricatedTraction(AbstractFriction):
         spot, force = _spot(sliding), jnp.maximum(sliding.normal_force, 0.0)
         return self._film(spot, _speed(sliding), force, 2.69, 0.67, 0.53, -0.067, 0.61, 0.73)
 
-    def minimum_film(self, sliding: Sliding) -> Float[Array, ""]:
-        """Hamrock and Dowson's smallest film thickness [m], at the sides of the spot."""
+    def minimum_film(self, sliding):
         spot, force = _spot(sliding), jnp.maximum(sliding.normal_force, 0.0)
         return self._film(spot, _speed(sliding), force, 3.63, 0.68, 0.49, -0.073, 1.0, 0.68)
 

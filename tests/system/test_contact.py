@@ -293,6 +293,12 @@ def test_a_sliding_disc_begins_to_roll():
     np.testing.assert_allclose(run.y[1], 0.1 - 2e-4, atol=1e-9)
 
 
+def test_a_body_may_start_behind_a_face_if_asked_for():
+    floor = disc_on_ground(centre=(0.0, -0.01), allow_overlap=True)
+    system = mbd.Model([planar_body("ball", (0.0, -0.01))], forces=[floor]).build()
+    assert system.force_groups[0].names == ("floor",)
+
+
 # --- bad input ----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -315,7 +321,7 @@ def disc_on_ground(**changes):
         (lambda: disc_on_ground(friction=0.3), "force 'floor': friction must be a friction law such as mbd.LuGre"),
         (
             lambda: mbd.Model([planar_body("ball", (0.0, 1.0))], forces=[disc_on_ground(normal=(0.0, -1.0))]).build(),
-            "force 'floor': the centre of the disc lies behind the line.*turn it round",
+            "force 'floor': 'ball' and 'ground' overlap by 1.1 m at the start.*turn it round",
         ),
         (
             lambda: mbd.Model([mbd.RigidBody("ball", 1.0, (1.0, 1.0, 1.0))], forces=[disc_on_ground()]).build(),

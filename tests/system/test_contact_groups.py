@@ -51,6 +51,37 @@ def test_sixty_four_spheres_in_a_box_are_two_elements():
     assert [len(group.names) for group in system.force_groups] == [64 * 63 // 2, 64 * 5]
 
 
+def test_a_pair_that_both_lists_have_is_taken_once():
+    spheres = [mbd.Sphere(name, 0.1) for name in "abc"]
+    floor = mbd.Plane(mbd.ground, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+    found = mbd.contacts("all", spheres, [floor, *spheres], law=LAW)
+    assert [contact.bodies for contact in found] == [
+        ("a", "ground"),
+        *(("a", b) for b in "bc"),
+        ("b", "ground"),
+        ("b", "c"),
+        ("c", "ground"),
+    ]
+    assert [contact.name for contact in found] == [f"all[{i}]" for i in range(6)]
+
+
+def test_balls_in_both_races_of_a_bearing_are_one_element():
+    """As single pairs are."""
+    balls = [mbd.RigidBody(f"ball[{i}]", 0.01, (1e-7,) * 3, at) for i, at in enumerate(((0.0325, 0, 0), (0, 0.0325, 0)))]
+    axis, law = (0.0, 0.0, 1.0), mbd.Hertz(3e10)
+    races = [
+        mbd.Groove(mbd.ground, 6.604e-3, 32.746e-3, axis, "outside"),
+        mbd.Groove(mbd.ground, 6.604e-3, 32.254e-3, axis, "inside"),
+    ]
+    group = mbd.contacts("race", races, [mbd.Sphere(ball, 6.35e-3) for ball in balls], law=law)
+    single = mbd.SphereGroove("one", balls[1], mbd.ground, 6.35e-3, 6.604e-3, 32.254e-3, axis, law, side="inside")
+    system = mbd.Model(balls, forces=[*group, single]).build()
+    assert [found.names for found in system.force_groups] == [("race[0]", "race[1]", "race[2]", "race[3]", "one")]
+    assert [contact.bodies[0] for contact in group] == ["ball[0]", "ball[1]"] * 2
+    for field in ("radius", "groove_radius", "pitch_radius", "towards"):
+        np.testing.assert_array_equal(getattr(group[3], field), getattr(single, field))
+
+
 def test_unknown_groups_and_impossible_pairs_are_named(solution):
     with pytest.raises(ValueError, match=r"unknown contact 'pill'. Did you mean 'pile'"):
         solution.contact("pill")

@@ -139,6 +139,12 @@ def test_spheres_have_hertz_closed_form():
     # Other materials: half as stiff against a rigid body of the same shape.
     rigid = mbd.HertzPoint.spheres(0.01, 0.02, STEEL, mbd.Material(1e30))
     np.testing.assert_allclose(rigid.stiffness, 2 * point.stiffness, rtol=1e-12)
+    # Nothing is undefined without a load.
+    for function in (point.depth, point.max_pressure):
+        assert function(0.0) == 0
+        assert jax.grad(function)(0.0) == 0
+    with pytest.raises(ValueError, match="the Hertz contact: radius_b must be positive"):
+        mbd.HertzPoint.spheres(0.01, 0.0, STEEL)
 
 
 # Dimensionless semi-axes and approach by the curvature difference F(rho): Hertz's numbers as tabulated in Harris, "Rolling Bearing Analysis",

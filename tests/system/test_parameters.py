@@ -199,3 +199,21 @@ def test_a_prepared_system_forgets_its_geometry_when_a_value_is_set(system):
     prepared = eqx.filter_jit(lambda s: s.prepare())(system)
     assert prepared.geometry is not None
     assert prepared.set({"hinge.point": (0.5, 0.6, 0.7)}).geometry is None
+
+
+def test_numbers_that_must_be_in_order_are_compared_after_all_are_set():
+    """Also under jit, where the error comes when the program runs."""
+    ball = mbd.RigidBody("ball", 1.0, (1e-4,) * 3)
+    law, friction = mbd.Hertz(1e6), mbd.Coulomb(0.1, 0.2)
+    pocket = mbd.SphericalPocket("pocket", ball, mbd.ground, 0.01, 0.0101, (0.0, 0.0, 0.0), law, friction)
+    system = mbd.Model([ball], forces=[pocket]).build()
+    with pytest.raises(ValueError, match="force 'pocket': pocket_radius = 0.009 must be larger than radius = 0.01; the clearance"):
+        system.set({"pocket.pocket_radius": 0.009})
+    with pytest.raises(ValueError, match="force 'pocket': static = 0.2 must not be smaller than kinetic = 0.3; exchange them"):
+        system.set({"pocket.friction.kinetic": 0.3})
+    smaller = system.set({"pocket.pocket_radius": 0.0091, "pocket.radius": 0.009})
+    assert float(smaller.get("pocket.radius")) == 0.009
+    traced = jax.jit(lambda radius: system.set({"pocket.pocket_radius": radius}).get("pocket.pocket_radius"))
+    assert float(traced(0.011)) == 0.011
+    with pytest.raises(Exception, match="pocket_radius of force 'pocket' must be larger than radius"):
+        jax.block_until_ready(traced(0.009))

@@ -205,7 +205,7 @@ def on_floor(height, **options):
     [
         (
             0.09,
-            "force 'floor': 'ball' and 'ground' overlap by 0.01 m at the start, 10 % of the pair's smallest radius 0.1 m.*allow_overlap",
+            "force 'floor': 'ball' and 'ground' overlap by 0.01 m at the start, 10 % of the pair's size 0.1 m.*allow_overlap",
         ),
         (-0.5, "overlap by 0.6 m at the start.*normal must point to the side where the other body is free"),
     ],
@@ -224,6 +224,29 @@ def test_elastic_overlaps_and_those_that_are_asked_for_pass():
     assert system.force_groups[0].names == ("floor",)
 
 
+@pytest.mark.parametrize(
+    ("contact", "allowed"),
+    [
+        # A ball may sink in by 1 % of its radius; with play, at most by as much as the play.
+        (lambda: mbd.SphereGroove("pair", "ball", mbd.ground, **GROOVE), 1e-4),
+        (lambda: mbd.SphericalPocket("pair", "ball", mbd.ground, 0.01, 0.01002, Z, LAW), 2e-5),
+        (lambda: mbd.CylinderCylinder("pair", "ball", mbd.ground, 0.03, 0.0301, 0.01, Z, LAW, point=Z), 1e-4),
+    ],
+)
+def test_a_misplaced_body_in_a_hollow_is_reported(contact, allowed):
+    contact = contact()
+    middle = 0.03 if isinstance(contact, mbd.SphereGroove) else 0.0
+    play = {"groove_radius": 4e-4, "pocket_radius": 2e-5, "bore_radius": 1e-4}[contact.orders[0].larger]
+
+    def build(depth):
+        at = (middle + play + depth, 0.0, float(Z[2]) if middle == 0.0 else 0.0)
+        return mbd.Model([sphere(at)], forces=[contact]).build()
+
+    build(0.9 * allowed)
+    with pytest.raises(ValueError, match="force 'pair': 'ball' and 'ground' overlap by"):
+        build(1.1 * allowed)
+
+
 GROOVE = {"radius": 0.01, "groove_radius": 0.0104, "pitch_radius": 0.03, "axis": Z, "law": LAW, "side": "inside"}
 
 
@@ -233,17 +256,17 @@ GROOVE = {"radius": 0.01, "groove_radius": 0.0104, "pitch_radius": 0.03, "axis":
         (lambda: on_floor(0.0)[0].__class__("floor", "a", "b", -0.1, Z, Z, LAW), "radius of force 'floor' must be positive: got -0.1"),
         (
             lambda: mbd.SphereGroove("race", "a", "b", **GROOVE | {"groove_radius": 0.009}),
-            "force 'race': groove_radius = 0.009 m leaves a clearance of -0.001",
+            "force 'race': groove_radius = 0.009 must be larger than radius = 0.01; the clearance",
         ),
         (lambda: mbd.SphereGroove("race", "a", "b", **GROOVE | {"side": "left"}), "force 'race': side must be 'outside'.*got 'left'"),
         (lambda: mbd.SphereGroove("race", "a", "b", **GROOVE | {"axis": np.zeros(3)}), "axis of force 'race' has zero length"),
         (
             lambda: mbd.CylindricalPocket("cage", "a", "b", 0.01, 0.009, Z, Z, LAW),
-            "force 'cage': pocket_radius = 0.009 m leaves a clearance",
+            "force 'cage': pocket_radius = 0.009 must be larger than radius",
         ),
         (
             lambda: mbd.CylinderCylinder("land", "a", "b", 0.02, 0.019, 0.01, Z, LAW),
-            "force 'land': bore_radius = 0.019 m leaves a clearance",
+            "force 'land': bore_radius = 0.019 must be larger than radius",
         ),
         (
             lambda: mbd.SpherePlane("oily", "a", "b", 0.01, Z, Z, mbd.Hertz(1e9), FRICTION["oil"]),
