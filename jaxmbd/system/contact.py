@@ -191,8 +191,10 @@ class AbstractContact(AbstractForce):
     def _films(self, sliding: Sliding) -> tuple[Array | None, Array | None]:
         if self.friction is None:
             return None, None
-        films = self.friction.film(sliding), self.friction.minimum_film(sliding)
-        return tuple(None if film is None else jnp.where(sliding.closed, film, 0.0) for film in films)
+        film, least = self.friction.film(sliding), self.friction.minimum_film(sliding)
+        if film is None or least is None:
+            return None, None
+        return jnp.where(sliding.closed, film, 0.0), jnp.where(sliding.closed, least, 0.0)
 
     def _spot_rate(self, touch: Touch, x: Array) -> Array:
         return jnp.zeros_like(x) if self.friction is None else self.friction.rate(self._sliding(touch), x)

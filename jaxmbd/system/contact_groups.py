@@ -130,7 +130,8 @@ def contacts(
     A list of contacts for a model's forces, named "name[0]", "name[1]", ...; `solution.contact("name")` has them all, one column a pair, and
     `solution.contact("name[3]")` one. The order is that of the lists: the first of these against each of those, the second, ...
     Shapes on one body do not touch each other, and a pair that both lists have is taken once. The first body of a pair is that of the sphere,
-    box, capsule or disc, whichever list it came from, and its face or groove belongs to the second. The system stacks them by kind, so that compiling does not take longer for more of them.
+    box, capsule or disc, whichever list it came from; its face or groove belongs to the second. The system stacks them by kind, so that
+    compiling does not take longer for more of them.
     `law` may be a function of the two shapes, for a stiffness that depends on their radii.
     """
     name = read_name("group of contacts", name)

@@ -207,9 +207,9 @@ def test_numbers_that_must_be_in_order_are_compared_after_all_are_set():
     law, friction = mbd.Hertz(1e6), mbd.Coulomb(0.1, 0.2)
     pocket = mbd.SphericalPocket("pocket", ball, mbd.ground, 0.01, 0.0101, (0.0, 0.0, 0.0), law, friction)
     system = mbd.Model([ball], forces=[pocket]).build()
-    with pytest.raises(ValueError, match="force 'pocket': pocket_radius = 0.009 must be larger than radius = 0.01; the clearance"):
+    with pytest.raises(ValueError, match=r"force 'pocket': pocket_radius = 0\.009 must be larger than radius = 0\.01; the clearance"):
         system.set({"pocket.pocket_radius": 0.009})
-    with pytest.raises(ValueError, match="force 'pocket': static = 0.2 must not be smaller than kinetic = 0.3; exchange them"):
+    with pytest.raises(ValueError, match=r"force 'pocket': static = 0\.2 must not be smaller than kinetic = 0\.3; exchange them"):
         system.set({"pocket.friction.kinetic": 0.3})
     smaller = system.set({"pocket.pocket_radius": 0.0091, "pocket.radius": 0.009})
     assert float(smaller.get("pocket.radius")) == 0.009
