@@ -4,8 +4,8 @@
 
 SemiExplicit at h = 1e-6 s, alpha = 1/2, beta = 0.8 with rings on penalties, and Verlet with prescribed rings; each as XLA compiles it by
 itself and after `mbd.fuse_loops()`, in a process of its own (`--fused` runs only that). Compiling is timed apart. The least of several runs
-counts: whatever else the machine does only adds. For the single call the median stands beside it: XLA hands a call over to a thread of its
-own, and waking that up can take longer than the call. On one core (`taskset -c 0 python benchmarks/bearing_step.py`) it does not.
+counts: whatever else the machine does only adds. For the single call the median stands beside it: by itself XLA hands a call over to
+another thread, and waking that up can take longer than the step.
 """
 
 import functools

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 
 _FLAG = "--xla_backend_extra_options"
 _OPTION = "xla_cpu_small_while_loop_byte_threshold"
+_DISPATCH = "jax_cpu_enable_async_dispatch"
 _MARK = "xla_cpu_small_call"
 """What XLA writes at a loop that became one kernel."""
 _PROBE, _PROBE_BYTES = 1024, 64 * 1024
@@ -23,14 +24,19 @@ def fuse_loops(limit: int = 10_000_000) -> None:
     `HHT` on very small mechanisms; loops that call LAPACK, multiply matrices or scatter stay as they are: implicit methods on more than a
     dozen unknowns, the methods in independent coordinates, and batches in which every lane has its own step size.
 
-    XLA reads this option once, from the environment variable XLA_FLAGS, and for all loops of the process: call `fuse_loops` before anything is
+    Compiled functions then run in the thread that calls them (`jax_cpu_enable_async_dispatch` is off): to wake up another one takes longer than
+    a step, and what is one kernel has no work to share. A call comes back when it is done, and JAX does not run ahead of the CPU any more.
+
+    XLA reads its option once, from the environment variable XLA_FLAGS, and for all loops of the process: call `fuse_loops` before anything is
     computed. Where it comes too late, or JAX does not know the option any more, it raises RuntimeError. GPUs are not concerned.
     """
     if limit < 0:
         raise ValueError(f"limit of fuse_loops must not be negative, got {limit}.")
-    before = os.environ.get("XLA_FLAGS")
+    before, dispatch = os.environ.get("XLA_FLAGS"), jax.config.read(_DISPATCH)
     os.environ["XLA_FLAGS"] = _with_option(before or "", limit)
+    jax.config.update(_DISPATCH, False)
     if limit >= _PROBE_BYTES and not _is_effective():
+        jax.config.update(_DISPATCH, dispatch)
         if before is None:
             del os.environ["XLA_FLAGS"]
         else:

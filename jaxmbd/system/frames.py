@@ -5,6 +5,7 @@ Every kind of body, point, planar or spatial, shows the same face, so that one l
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from .rotations import cross, dot, product, products
@@ -57,7 +58,7 @@ class Wrench(eqx.Module):
 
 
 def ground_frame() -> Frame:
-    return Frame(jnp.zeros(3), jnp.eye(3), jnp.zeros(3), jnp.zeros(3))
+    return Frame(jnp.zeros(3), jnp.asarray(np.eye(3)), jnp.zeros(3), jnp.zeros(3))
 
 
 def embed(u: Float[Array, "n"]) -> Float[Array, "3"]:

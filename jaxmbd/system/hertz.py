@@ -130,10 +130,10 @@ class HertzPoint(eqx.Module):
 
     @staticmethod
     def spheres(radius_a: Any, radius_b: Any, material_a: Material, material_b: Material | None = None) -> "HertzPoint":
-        """Two spheres; an infinite radius is a plane."""
+        """Two spheres; an infinite radius is a plane, a negative one a hollow."""
         for field, radius in (("radius_a", radius_a), ("radius_b", radius_b)):
-            if not is_traced(radius) and not radius > 0:
-                raise ValueError(f"the Hertz contact: {field} must be positive (infinite for a plane), got {radius!r}.")
+            if not is_traced(radius) and radius == 0:
+                raise ValueError(f"the Hertz contact: {field} must not be zero (a plane is infinite, a hollow negative).")
         return HertzPoint((1.0 / radius_a,) * 2, (1.0 / radius_b,) * 2, material_a, material_b)
 
     def depth(self, force: Any) -> Array:

@@ -389,7 +389,8 @@ class System(AbstractSystem):
     def force(self, q, v, t, *x):
         quadratic = self._by_body(lambda body, q, v: body.velocity_force(q, v), q, v)
         applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, lambda element: not element.stiff)
-        applied = Wrench(applied.force + self._weights(), applied.torque)
+        if self.gravity:
+            applied = Wrench(applied.force + self._weights(), applied.torque)
         return self._generalize(q, applied) + jnp.concatenate([part.ravel() for part in quadratic])
 
     def stiff_force(self, q, v, t, *x):

@@ -143,7 +143,7 @@ def test_spheres_have_hertz_closed_form():
     for function in (point.depth, point.max_pressure):
         assert function(0.0) == 0
         assert jax.grad(function)(0.0) == 0
-    with pytest.raises(ValueError, match="the Hertz contact: radius_b must be positive"):
+    with pytest.raises(ValueError, match="the Hertz contact: radius_b must not be zero"):
         mbd.HertzPoint.spheres(0.01, 0.0, STEEL)
 
 
