@@ -294,7 +294,7 @@ def spatial_touch(
     return Touch(
         point,
         normal,
-        np.eye(3) - normal[:, None] * normal,
+        jnp.asarray(np.eye(3)) - normal[:, None] * normal,
         depth,
         -along,
         relative - along * normal,
