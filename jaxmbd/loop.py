@@ -67,7 +67,8 @@ def begin(
     state, scratch = integrator.init(system, state)
     state = integrator.look_back(system, state, jax.lax.stop_gradient(h))
     zero = jnp.zeros((), jnp.int32)
-    stretch = Stretch(scratch, controller.init(), h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero, jnp.array(False))
+    control = controller.init(system, state)
+    stretch = Stretch(scratch, control, h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero, jnp.array(False))
     return state, jax.lax.stop_gradient(stretch)
 
 
@@ -125,7 +126,8 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         row = now.count + 1
         states = jax.tree.map(lambda leaf, buffer: buffer.at[row].set(leaf), new, record.states)
         record = Record(states, record.steps.at[now.count].set(h))
-        stuck = ~accept & (h <= limits.min_step)
+        # A step may also be rejected for being too short.
+        stuck = ~accept & (h <= limits.min_step) & ~(after.h > h)
         why = RESULTS.where(after.singular, RESULTS.singular_configuration, RESULTS.step_too_small)
         result = RESULTS.where(stuck, why, after.result)
         after = eqx.tree_at(lambda s: s.result, after, result)

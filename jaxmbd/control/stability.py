@@ -50,7 +50,7 @@ class Stability(AbstractController):
                 "mbd.LocalError()."
             )
 
-    def init(self) -> Bool[Array, ""]:
+    def init(self, system: Any, state: Any) -> Bool[Array, ""]:
         """Whether the last attempt was rejected for being unstable."""
         return jnp.array(False)
 
