@@ -114,6 +114,12 @@ def _accelerations(system: System, q: Array, v: Array) -> tuple[Array, Array, Ar
 
 
 def _axial(bearing: "DeepGroove") -> Start:
+    if bearing.friction.memory:
+        raise ValueError(
+            f"the quasi-static start of the bearing does not know the states that {type(bearing.friction).__name__} has in rolling contacts, "
+            "and friction decides on the speeds. Start from a law without states: start = bearing.replace(friction=0.05).start(), "
+            "bearing.system(start)."
+        )
     angle, share = _loaded_angle(bearing)
     sign = float(np.sign(bearing.axial_load))
     d = float(bearing.ball_diameter)

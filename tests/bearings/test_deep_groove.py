@@ -287,6 +287,58 @@ def test_under_combined_load_balls_orbit_at_the_angles_that_they_have(bearing):
     np.testing.assert_allclose(start.orbit, combined.epicyclic(np.mean([inner, outer])).orbit, rtol=1e-3)
 
 
+# --- other parts ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lubricated_bearing_rolls_on_a_film(bearing):
+    """20 mPa s at 10^4 rpm: a film near a micrometre, slip a few parts in 10^4 of the surfaces' 11 m/s, less torque than dry friction's."""
+    oiled = bearing.replace(friction=mbd.LubricatedTraction(0.02))
+    start = oiled.start()
+    assert start.imbalance < 1e-8
+    report = oiled.report(mbd.simulate(oiled.system(start), 1e-7, integrator=mbd.Verlet(), step=1e-7))
+    for race in (report.inner, report.outer):
+        assert np.all((np.asarray(race.film) > 0.5e-6) & (np.asarray(race.film) < 1.5e-6))
+        assert np.all(np.asarray(race.slip) < 0.05)
+    np.testing.assert_allclose(report.orbit[0], report.epicyclic_orbit[0], rtol=2e-3)
+    assert 0.01 < -float(report.inner.torque[0]) < 0.1
+    np.testing.assert_allclose(report.outer.torque[0], -report.inner.torque[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "offset", "touched"),
+    [
+        ({"pocket": "cylindrical", "guidance": "outer"}, 0.11e-3, "balls"),
+        ({"pocket": "spherical", "guidance": "balls"}, 0.11e-3, "balls"),
+        ({"guidance": "inner", "pocket_clearance": 0.5e-3}, 0.21e-3, "ring"),
+        ({"guidance": "outer", "pocket_clearance": 0.5e-3}, 0.21e-3, "ring"),
+    ],
+    ids=["cylindrical", "by balls", "by the inner ring", "by the outer ring"],
+)
+def test_a_cage_that_is_off_by_more_than_its_play_is_pushed_back(bearing, start, parts, offset, touched):
+    """10 um beyond the play along x: the force on the cage, but for friction, points back. Balls that it touches feel the opposite,
+    others nothing; prescribed rings feel nothing where they are held."""
+    forces = []
+    for off in (0.0, offset):
+        system = bearing.replace(cage_offset=(off, 0.0, 0.0), **parts).system(start)
+        total = np.asarray(system.force(system.q0, system.v0, jnp.zeros(())))
+        slices = {name: where for name, (_, _, where) in system.body_slices().items()}
+        forces.append({name: total[slices[name]][:3] for name in slices})
+    centred, pushed = forces
+    np.testing.assert_allclose(centred["cage"], 0.0, atol=1e-9)
+    assert -1e4 < pushed["cage"][0] < -1.0
+    assert abs(pushed["cage"][1]) < 0.1 * abs(pushed["cage"][0])
+    answer = sum(pushed[f"ball[{i}]"] - centred[f"ball[{i}]"] for i in range(Z))
+    np.testing.assert_allclose(answer, -pushed["cage"] * (touched == "balls"), rtol=1e-6, atol=1e-6)
+
+
+def test_a_law_with_states_needs_the_start_of_another(bearing, start):
+    brushed = bearing.replace(friction=mbd.LuGre(1e4, 0.05))
+    with pytest.raises(ValueError, match=r"does not know the states that LuGre has.*bearing\.replace\(friction=0\.05\)\.start\(\)"):
+        brushed.start()
+    system = brushed.system(start)
+    assert np.all(np.isfinite(system.force(system.q0, system.v0, jnp.zeros(()), system.x0)))
+
+
 # --- parameters -----------------------------------------------------------------------------------------------------------------------------
 
 
