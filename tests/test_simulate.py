@@ -11,6 +11,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.control.base import AbstractController, Decision
+from jaxmbd.integrators.base import Work
 
 from .registry import CartesianPendulum, Oscillator, cartesian_pendulum_reference
 
@@ -28,6 +29,12 @@ def run(pendulum):
 
 
 class TestOutput:
+    def test_nothing_of_family_b_is_counted_where_there_is_none(self, run):
+        assert run.stats["b_evaluations"] == 0 < run.stats["a_evaluations"]
+        one = jnp.ones((), jnp.int32)
+        for system, count in ((Oscillator(), 0), (mbd.problems.penalty_pendulum(), 1)):
+            assert Work.newton(one, one, one).of(system).b_evaluations == count
+
     def test_rows_are_the_accepted_steps(self, run):
         assert run.ts.shape[0] == run.stats["steps"] + 1
         assert run.ts[0] == 0.0
