@@ -66,7 +66,7 @@ class ContactPower(AbstractController):
 
     ```bibtex
     @inproceedings{modin2005multibody,
-      title={On variable step-size methods for multibody contact problems},
+      title={A new class of variable step-size methods for multibody dynamics},
       author={Modin, Klas and F{\"u}hrer, Claus and Fritzson, Dag and S{\"o}derlind, Gustaf}
     }
     ```
