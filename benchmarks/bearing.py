@@ -4,7 +4,8 @@
 
 `gradients`: of the cage's speed at the end and of the largest contact force of a pocket's hit, by the logarithms of contact stiffness, damping,
 friction, clearance and penalty frequency, in reverse mode, against central differences of runs with the same steps: SemiExplicit on penalties
-with fixed steps, and with those that contact-power control chose. Differences are made at increments a factor of three apart; the
+with fixed steps, and under contact-power control, where the derivative is that of the controlled run itself and the differences are those
+of replays of its steps. Differences are made at increments a factor of three apart; the
 pair of neighbours that agree best with each other counts, whatever the derivative is, and how well they agree is printed. Penalties are of
 10^5.5 rad/s: at the default of 10^7 what is measured hardly depends on them, and differences are rounding; there forward and reverse
 mode are compared. Compiling a gradient takes a minute or more.
@@ -44,10 +45,13 @@ def varied(bearing: DeepGroove, factors: jax.Array) -> DeepGroove:
     )
 
 
-def outcome(bearing: DeepGroove, start: Start, integrator, steps: jax.Array, factors: jax.Array, adjoint: str = "reverse") -> jax.Array:
-    """(cage speed at the end [rad/s], largest force of a ball on its pocket [N])"""
+def outcome(
+    bearing: DeepGroove, start: Start, integrator, steps: jax.Array, factors: jax.Array, adjoint: str = "reverse", control=None
+) -> jax.Array:
+    """(cage speed at the end [rad/s], largest force of a ball on its pocket [N]); with `control`, of a run that chooses its steps anew."""
     system = varied(bearing, factors).system(start)
-    solution = mbd.simulate(system, jnp.sum(steps), integrator=integrator, step=steps, throw=False, adjoint=adjoint)
+    how = {"step": steps} if control is None else {"controller": control, "max_steps": len(steps) + 1}
+    solution = mbd.simulate(system, jnp.sum(steps), integrator=integrator, throw=False, adjoint=adjoint, **how)
     report = bearing.report(solution)
     return jnp.stack([report.cage_speed[-1], jnp.max(report.pocket_force)])
 
@@ -62,8 +66,8 @@ def settled(value: Callable[[np.ndarray], np.ndarray], name: str) -> list[tuple[
     return [(slopes[k + 1, i], increments[k + 1], agreement[k, i]) for i, k in enumerate(best)]
 
 
-def compare(title: str, bearing: DeepGroove, start: Start, integrator, steps: np.ndarray) -> float:
-    """Prints derivatives and differences, and returns the largest relative disagreement."""
+def compare(title: str, bearing: DeepGroove, start: Start, integrator, steps: np.ndarray, control=None) -> float:
+    """Prints derivatives, with `control` those of the controlled run, and differences, and returns the largest relative disagreement."""
     sizes, ones = jnp.asarray(steps), jnp.ones(len(NAMES))
 
     def twice(factors):
@@ -74,6 +78,8 @@ def compare(title: str, bearing: DeepGroove, start: Start, integrator, steps: np
     # One program for values and derivatives: compiling takes far longer than running.
     program = jax.jit(jax.jacrev(twice, has_aux=True))
     derivative, (speed, force) = program(ones)
+    if control is not None:
+        derivative = jax.jit(jax.jacrev(lambda factors: outcome(bearing, start, integrator, sizes, factors, control=control)))(ones)
     print(f"{title}: {len(steps)} steps, {1e3 * np.sum(steps):.3g} ms ({time.perf_counter() - begin:.0f} s, mostly compiling)")
     print(f"  cage {speed:.6g} rad/s, largest force of a pocket {force:.6g} N", flush=True)
     worst = 0.0
@@ -111,10 +117,10 @@ def gradients(span: float = SPAN) -> float:
     bearing, integrator, fixed = bearing_of(10**5.5), mbd.SemiExplicit(0.5, 0.8), np.full(round(span / STEP), STEP)
     start = bearing.start()
     control = mbd.control.ContactPower(alpha=1.0, epsilon=2e-6, eta=0.1)
-    run = mbd.simulate(bearing.system(start), span, integrator=integrator, controller=control, max_step=5e-6)
+    run = mbd.simulate(bearing.system(start), span, integrator=integrator, controller=control)
     return max(
         compare("SemiExplicit, fixed steps", bearing, start, integrator, fixed),
-        compare("SemiExplicit, contact-power steps", bearing, start, integrator, np.asarray(run.steps)),
+        compare("SemiExplicit, contact-power control", bearing, start, integrator, np.asarray(run.steps), control),
         both_modes(bearing_of(1e7), start, integrator, fixed),
     )
 

@@ -67,7 +67,8 @@ def begin(
     state, scratch = integrator.init(system, state)
     state = integrator.look_back(system, state, jax.lax.stop_gradient(h))
     zero = jnp.zeros((), jnp.int32)
-    stretch = Stretch(scratch, controller.init(), h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero, jnp.array(False))
+    control = controller.init(system, state)
+    stretch = Stretch(scratch, control, h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero, jnp.array(False))
     return state, jax.lax.stop_gradient(stretch)
 
 
@@ -92,7 +93,7 @@ def _attempt(system, integrator, controller, state: State, now: Stretch, h: Arra
         now.count + accept,
         now.rejected + ~accept,
         now.failures + ~info.converged,
-        now.work + info.work,
+        now.work + info.work.of(system),
         now.result,
         jnp.where(accept, now.blame, info.worst.astype(now.blame.dtype)),
         ~accept & info.singular,
@@ -125,7 +126,8 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         row = now.count + 1
         states = jax.tree.map(lambda leaf, buffer: buffer.at[row].set(leaf), new, record.states)
         record = Record(states, record.steps.at[now.count].set(h))
-        stuck = ~accept & (h <= limits.min_step)
+        # A step may also be rejected for being too short.
+        stuck = ~accept & (h <= limits.min_step) & ~(after.h > h)
         why = RESULTS.where(after.singular, RESULTS.singular_configuration, RESULTS.step_too_small)
         result = RESULTS.where(stuck, why, after.result)
         after = eqx.tree_at(lambda s: s.result, after, result)
@@ -160,7 +162,7 @@ def _prescribed(params, controller, stretch: Stretch, steps: Array, active: Arra
             now.count + ok,
             now.rejected,
             now.failures + ~ok,
-            now.work + info.work,
+            now.work + info.work.of(system),
             RESULTS.where(ok, now.result, RESULTS.where(info.singular, RESULTS.singular_configuration, RESULTS.newton_failed)),
             jnp.where(ok, now.blame, info.worst.astype(now.blame.dtype)),
             ~ok & info.singular,

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.control.base import AbstractController, Decision
+from jaxmbd.integrators.base import Work
 
-from .registry import CartesianPendulum, cartesian_pendulum_reference
+from .registry import CartesianPendulum, Oscillator, cartesian_pendulum_reference
 
 HHT = mbd.HHT(tolerance=1e-6)
 
@@ -27,6 +29,12 @@ def run(pendulum):
 
 
 class TestOutput:
+    def test_nothing_of_family_b_is_counted_where_there_is_none(self, run):
+        assert run.stats["b_evaluations"] == 0 < run.stats["a_evaluations"]
+        one = jnp.ones((), jnp.int32)
+        for system, count in ((Oscillator(), 0), (mbd.problems.penalty_pendulum(), 1)):
+            assert Work.newton(one, one, one).of(system).b_evaluations == count
+
     def test_rows_are_the_accepted_steps(self, run):
         assert run.ts.shape[0] == run.stats["steps"] + 1
         assert run.ts[0] == 0.0
@@ -145,7 +153,19 @@ def wall(speed):
     return Wall(jnp.zeros(1), jnp.asarray(speed, float).reshape(1))
 
 
+class Longer(AbstractController):
+    """Finds every step below 0.1 s too short, and asks for twice its size."""
+
+    def adapt(self, info, order, h, memory):
+        return Decision(h >= 0.1, jnp.where(h >= 0.1, h, 2.0 * h)), memory
+
+
 class TestFailure:
+    def test_a_step_rejected_for_being_too_short_ends_no_run(self):
+        run = mbd.simulate(Oscillator(), 1.0, integrator=mbd.Verlet(), controller=Longer(), first_step=1 / 64, min_step=1 / 64, throw=False)
+        assert run.result == mbd.RESULTS.successful
+        assert run.stats["rejected"] == 3
+
     def test_failing_run_returns_what_it_has(self):
         run = mbd.simulate(wall(1.0), 2.0, integrator=HHT, throw=False)
         assert bool(run.result == mbd.RESULTS.step_too_small)

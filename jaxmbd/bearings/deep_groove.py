@@ -44,7 +44,7 @@ class DeepGroove(eqx.Module):
     `rings` says how the rings are held and driven. "prescribed": both are `Rotor`s, without any constraint: explicit methods run it.
     "penalty": both are rigid bodies, held and driven by joints with penalties, of family B: for `SemiExplicit`. The inner ring does not tilt,
     and of its translations those in `free` are free; by default "z", or "xyz" if there is a radial load. The loads act on the inner
-    ring: `axial_load` along z, `radial_load` along x.
+    ring: `axial_load` along z, `radial_load` along x; a load along a direction that is held is refused, for nothing would feel it.
 
     Contacts are ball-inner, ball-outer (elliptical Hertz contacts with Hunt and Crossley's damping, sliding and spinning friction by the law
     `friction`), ball-pocket, and cage-ring (the `guidance` ring's land). Names: inner, outer, ball[i], cage; ball_inner[i], ball_outer[i],
@@ -119,6 +119,8 @@ class DeepGroove(eqx.Module):
     penalty_damping_ratio: Float[Array, ""]
     rings: str = eqx.field(static=True)
     free: str = eqx.field(static=True)
+    free_given: bool = eqx.field(static=True)
+    """whether `free` was said, or follows from the loads"""
     allow_interference: bool = eqx.field(static=True)
     parameters: ClassVar[dict[str, Parameter]] = {
         "ball_diameter": positive("m"),
@@ -192,6 +194,7 @@ class DeepGroove(eqx.Module):
         self.material = Material(206e9, 0.3, 7800.0) if material is None else material
         self.cage_material = Material(2.5e9, 0.4) if cage_material is None else cage_material
         self.friction, self.cage_friction = _law("friction", friction), _law("cage_friction", cage_friction)
+        self.free_given = free is not None
         if free is None:
             free = "z" if not is_traced(self.radial_load) and self.radial_load == 0 else "xyz"
         self.balls, self.rings, self.free, self.allow_interference = balls, rings, free, allow_interference
@@ -199,12 +202,19 @@ class DeepGroove(eqx.Module):
         _check(self)
 
     def replace(self, **changes: Any) -> "DeepGroove":
-        """The same bearing with other numbers, checked; works under jit, grad and vmap."""
-        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        """The same bearing with other numbers, checked; works under jit, grad and vmap. A new radial load decides anew on `free`, unless
+        that was given."""
+        given = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "free_given"}
         for name in changes:
             if name not in given:
                 raise ValueError(f"the bearing has no parameter {name!r}. Known: {', '.join(given)}.")
-        return DeepGroove(**(given | changes))
+        follows = not self.free_given and changes.get("free") is None
+        if follows and "radial_load" in changes:
+            given["free"] = None
+        made = DeepGroove(**(given | changes))
+        # Not None without a new load: a load that is traced, only because the bearing is an argument of jit, would free the ring.
+        object.__setattr__(made, "free_given", not follows)
+        return made
 
     # --- numbers that follow ----------------------------------------------------------------------------------------------------------
 
@@ -278,6 +288,13 @@ def _check(bearing: DeepGroove) -> None:
         raise ValueError(f"balls of the bearing must be a whole number, at least 2, got {count!r}.")
     if bearing.material.density is None:
         raise ValueError("material of the bearing has no density: give mbd.Material(elastic_modulus, poisson_ratio, density).")
+    for load, direction in (("axial_load", "z"), ("radial_load", "x")):
+        value = getattr(bearing, load)
+        if direction not in bearing.free and not is_traced(value) and value != 0:
+            raise ValueError(
+                f"{load} of the bearing acts along {direction}, where free={bearing.free!r} holds the inner ring: {float(value):.6g} N would do "
+                f"nothing. Leave free out, give one with {direction}, such as 'xyz', or set {load}=0."
+            )
     if is_traced(bearing):
         return
     d, D = float(bearing.ball_diameter), float(bearing.pitch_diameter)

@@ -114,6 +114,12 @@ def _accelerations(system: System, q: Array, v: Array) -> tuple[Array, Array, Ar
 
 
 def _axial(bearing: "DeepGroove") -> Start:
+    if bearing.friction.memory:
+        raise ValueError(
+            f"the quasi-static start of the bearing does not know the states that {type(bearing.friction).__name__} has in rolling contacts, "
+            "and friction decides on the speeds. Start from a law without states: start = bearing.replace(friction=0.05).start(), "
+            "bearing.system(start)."
+        )
     angle, share = _loaded_angle(bearing)
     sign = float(np.sign(bearing.axial_load))
     d = float(bearing.ball_diameter)
@@ -227,7 +233,7 @@ def _without_friction(bearing: "DeepGroove") -> Start:
     count, middle = bearing.balls, 0.5 * float(bearing.pitch_diameter)
     angles = 2 * np.pi * np.arange(count) / count
     around = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    angle = float(bearing.free_contact_angle) if "z" in bearing.free and bearing.axial_load != 0 else 0.0
+    angle = _loaded_angle(bearing)[0] if "z" in bearing.free and bearing.axial_load != 0 else 0.0
     speeds = bearing.epicyclic(angle)
     places = np.concatenate([middle * around, np.zeros((count, 1))], axis=1)
     system = assembly.races_only(bearing, places, np.zeros(3), None).build()

@@ -18,8 +18,8 @@ class Decision(eqx.Module):
 class AbstractController(eqx.Module):
     """Decides on acceptance and the next step from what the step says of itself (`StepInfo`). Nothing here is differentiated."""
 
-    def init(self) -> Any:
-        """The controller's own state."""
+    def init(self, system: Any, state: Any) -> Any:
+        """The controller's own state where a run begins."""
         return jnp.zeros(0)
 
     def check(self, system: Any, integrator: Any) -> None:

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from ..system.equations import AbstractSystem
+from ..system.equations import AbstractSystem, largest_contact_power
 from ..system.parameters import Parameter, not_negative, positive, read_all
 from .base import AbstractController, Decision
 
@@ -24,11 +24,11 @@ class Memory(eqx.Module):
     """Where the search for the present step stands, and what the last one left."""
 
     power: Float[Array, ""]
-    """W, largest of the last accepted step; NaN: there was none"""
+    """W, largest of the last accepted step, or at the start"""
     residual: Float[Array, ""]
     """r_k of the last accepted step"""
     asked: Float[Array, ""]
-    """the u that was asked for; the loop may have shortened the step. NaN: nothing was asked yet"""
+    """the u that was asked for; the loop may have shortened the step. Infinite: nothing was asked yet"""
     low: Float[Array, ""]
     """the longest u of this step that was too short"""
     high: Float[Array, ""]
@@ -57,15 +57,16 @@ class ContactPower(AbstractController):
       paper's is 1, 0; a PI controller, which the paper suggests, smooths the sequence of steps, such as 0.6, 0.2.
 
     Two departures from print. After a first trial that is too short, its u becomes the lower end of the bracket (printed: 0, so that the
-    first bisection would repeat it). A step that the loop shortened (the last one, `max_step`) is accepted when R <= eta; so is the
-    first step of a run, of which W_k is not known. Every trial is an attempt of the integrator and counts in its statistics.
+    first bisection would repeat it). A step that the loop shortened (the last one, `max_step`, a given `first_step`) is accepted when
+    R <= eta. Every trial is an attempt of the integrator and counts in its statistics. W_0 is taken from the initial state, together with
+    the initial accelerations; what is evaluated there does not count in the statistics of any method.
 
     Over explicit methods (`Verlet`, `ExplicitNystrom`, `DormandPrince`) these are the paper's E_y I_z methods, over `SemiExplicit` and `HHT`
     I_y I_z. Step sizes have no derivative, as with all controllers.
 
     ```bibtex
     @inproceedings{modin2005multibody,
-      title={On variable step-size methods for multibody contact problems},
+      title={A new class of variable step-size methods for multibody dynamics},
       author={Modin, Klas and F{\"u}hrer, Claus and Fritzson, Dag and S{\"o}derlind, Gustaf}
     }
     ```
@@ -98,9 +99,10 @@ class ContactPower(AbstractController):
                 "mbd.ExplicitNystrom(), mbd.DormandPrince(), mbd.SemiExplicit() or mbd.HHT()."
             )
 
-    def init(self) -> Memory:
-        unknown, zero = jnp.full((), jnp.nan), jnp.zeros(())
-        return Memory(unknown, zero, unknown, zero, jnp.full((), jnp.inf), jnp.zeros((), jnp.int32), jnp.array(False))
+    def init(self, system: Any, state: Any) -> Memory:
+        power = largest_contact_power(system.recall(state.memory), state.q, state.v, state.t, state.x)
+        zero, infinite = jnp.zeros(()), jnp.full((), jnp.inf)
+        return Memory(power, zero, infinite, zero, infinite, jnp.zeros((), jnp.int32), jnp.array(False))
 
     def first_step(self, h: Array) -> Array:
         return self.epsilon
@@ -110,18 +112,18 @@ class ContactPower(AbstractController):
         return 1.0 + self.alpha * jnp.cbrt(power)
 
     def adapt(self, info: Any, order: Any, h: Array, memory: Memory):
-        u, first = h / self.epsilon, jnp.isnan(memory.power)
-        before = jnp.where(first, info.power, memory.power)
-        residual = 0.5 * u * (self.density(before) + self.density(info.power)) - 1.0
+        u = h / self.epsilon
+        residual = 0.5 * u * (self.density(memory.power) + self.density(info.power)) - 1.0
         usable = info.converged & jnp.isfinite(residual)
         residual = jnp.where(usable, residual, jnp.inf)
-        shortened = first | (u < _SHORTENED * memory.asked)
+        shortened = u < _SHORTENED * memory.asked
         given_up = memory.trials >= self.max_trials
         fits = jnp.where(shortened, residual <= self.eta, jnp.abs(residual) <= self.eta)
         accept = usable & (fits | memory.final | given_up & (residual < 0))
 
         # The search goes on.
-        low = jnp.where(residual < 0, u, memory.low)
+        # A lower end that can no longer be solved, tried again, is too long.
+        low = jnp.where(residual < 0, u, jnp.where(u <= memory.low, 0.0, memory.low))
         high = jnp.where(residual < 0, memory.high, jnp.minimum(u, memory.high))
         back = given_up & (low > 0)
         trial = jnp.where(back, low, jnp.where(jnp.isfinite(high), 0.5 * (low + high), 2.0 * u))

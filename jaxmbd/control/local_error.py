@@ -29,7 +29,7 @@ class LocalError(AbstractController):
             if eqx.is_array(value) and not is_traced(value) and not low < value <= high:
                 raise ValueError(f"{field} of LocalError must lie between {low} and {high}, got {float(value)}.")
 
-    def init(self) -> Bool[Array, ""]:
+    def init(self, system: Any, state: Any) -> Bool[Array, ""]:
         """Whether the last attempt was rejected."""
         return jnp.array(False)
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from ..system.parameters import Parameter, positive, read_all
+from ..system.parameters import Parameter, read_all
 from .base import AbstractController, Decision
 
 _LIMIT = 4.0
@@ -15,7 +15,6 @@ _PARAMETERS: dict[str, Parameter] = {
     "tolerance": Parameter("1", valid=lambda t: (t > 0) & (t <= _LIMIT), requirement="must lie in (0, 4]: beyond 4 steps are unstable"),
     "growth": Parameter("1", valid=lambda g: g > 1, requirement="must be more than 1"),
     "failure": Parameter("1", valid=lambda f: (f > 0) & (f < 1), requirement="must lie between 0 and 1"),
-    "first": positive("s"),
 }
 
 
@@ -29,19 +28,17 @@ class Stability(AbstractController):
     step up to which the stiffest contact is stable (2 over its frequency), as the bound from above.
 
     - `tolerance`: h^2 sigma; accuracy asks for less than the 4 of stability.
-    - `first`: the first step [s], as nothing is known of sigma then.
+      Nothing is known of sigma at the start: `simulate(first_step=...)` says how to begin.
     """
 
     tolerance: Float[Array, ""]
     growth: Float[Array, ""]
     failure: Float[Array, ""]
-    first: Float[Array, ""] | None
 
-    def __init__(self, tolerance: Any = 0.1, *, growth: Any = 1.5, failure: Any = 0.25, first: Any = None):
+    def __init__(self, tolerance: Any = 0.1, *, growth: Any = 1.5, failure: Any = 0.25):
         given = read_all("Stability", _PARAMETERS, tolerance=tolerance, growth=growth, failure=failure)
         for field, value in given.items():
             setattr(self, field, jnp.asarray(value))
-        self.first = None if first is None else jnp.asarray(read_all("Stability", _PARAMETERS, first=first)["first"])
 
     def check(self, system: Any, integrator: Any) -> None:
         if not integrator.reports_stiffness:
@@ -50,12 +47,9 @@ class Stability(AbstractController):
                 "mbd.LocalError()."
             )
 
-    def init(self) -> Bool[Array, ""]:
+    def init(self, system: Any, state: Any) -> Bool[Array, ""]:
         """Whether the last attempt was rejected for being unstable."""
         return jnp.array(False)
-
-    def first_step(self, h: Array) -> Array:
-        return h if self.first is None else self.first
 
     def adapt(self, info: Any, order: Any, h: Array, memory: Array):
         usable = info.converged & jnp.isfinite(info.stiffness)

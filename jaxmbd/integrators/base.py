@@ -26,6 +26,7 @@ class Work(eqx.Module):
     a_evaluations: Int[Array, ""]
     """of family A; evaluations for a Jacobian are counted by `jacobians`"""
     b_evaluations: Int[Array, ""]
+    """of family B; none in a run of a system without it"""
 
     @staticmethod
     def nothing() -> "Work":
@@ -36,6 +37,12 @@ class Work(eqx.Module):
     def newton(iterations: Array, jacobians: Array, evaluations: Array) -> "Work":
         """Of a Newton method that evaluates both families every time."""
         return Work(iterations, jacobians, jacobians, evaluations, evaluations, evaluations)
+
+    def of(self, system: AbstractSystem) -> "Work":
+        """The same for a system that may have no family B: then nothing of it was evaluated."""
+        if system.stiff_coordinates():
+            return self
+        return eqx.tree_at(lambda work: work.b_evaluations, self, jnp.zeros_like(self.b_evaluations))
 
     def __add__(self, other: "Work") -> "Work":
         return Work(*(a + b for a, b in zip(vars(self).values(), vars(other).values(), strict=True)))
@@ -59,7 +66,7 @@ class StepInfo(eqx.Module):
     """of the next step to this one, as the integrator would like it if this one is accepted; None: it leaves that to the controller"""
 
     power: Float[Array, ""] | None = None
-    """W, the largest contact power of any body at the force evaluations that the step made after its start; None: the method does not say"""
+    """W, the largest contact power of any body where the step evaluated forces; None: the method does not say"""
     stiffness: Float[Array, ""] | None = None
     """1/s^2, an estimate of the largest eigenvalue of -dA/dq; None: the method does not say"""
 

@@ -275,6 +275,70 @@ def test_radial_loads_are_distributed_as_stribeck_says():
         assert (4.3 if clearance == 0 else 4.6) < most * Z / load < (4.4 if clearance == 0 else 5.5)
 
 
+def test_under_combined_load_balls_orbit_at_the_angles_that_they_have(bearing):
+    """Pure rolling at the mean of the contact angles on both rings, over all balls: the free contact angle would be 0.5 % slow."""
+    combined = bearing.replace(radial_load=200.0)
+    start = combined.start()
+    out, height = np.linalg.norm(start.ball_position[:, :2], axis=1), np.asarray(start.ball_position[:, 2])
+    around = np.asarray(start.ball_position[:, :2]) / out[:, None]
+    outer = np.arctan2(height, out - combined.groove_circle("outer"))
+    inner = np.arctan2(start.inner_position[2] - height, combined.groove_circle("inner") + around @ start.inner_position[:2] - out)
+    assert np.min(inner) > 1.5 * combined.free_contact_angle
+    np.testing.assert_allclose(start.orbit, combined.epicyclic(np.mean([inner, outer])).orbit, rtol=1e-3)
+
+
+# --- other parts ----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lubricated_bearing_rolls_on_a_film(bearing):
+    """20 mPa s at 10^4 rpm: a film near a micrometre, slip a few parts in 10^4 of the surfaces' 11 m/s, less torque than dry friction's."""
+    oiled = bearing.replace(friction=mbd.LubricatedTraction(0.02))
+    start = oiled.start()
+    assert start.imbalance < 1e-8
+    report = oiled.report(mbd.simulate(oiled.system(start), 1e-7, integrator=mbd.Verlet(), step=1e-7))
+    for race in (report.inner, report.outer):
+        assert np.all((np.asarray(race.film) > 0.5e-6) & (np.asarray(race.film) < 1.5e-6))
+        assert np.all(np.asarray(race.slip) < 0.05)
+    np.testing.assert_allclose(report.orbit[0], report.epicyclic_orbit[0], rtol=2e-3)
+    assert 0.01 < -float(report.inner.torque[0]) < 0.1
+    np.testing.assert_allclose(report.outer.torque[0], -report.inner.torque[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("parts", "offset", "touched"),
+    [
+        ({"pocket": "cylindrical", "guidance": "outer"}, 0.11e-3, "balls"),
+        ({"pocket": "spherical", "guidance": "balls"}, 0.11e-3, "balls"),
+        ({"guidance": "inner", "pocket_clearance": 0.5e-3}, 0.21e-3, "ring"),
+        ({"guidance": "outer", "pocket_clearance": 0.5e-3}, 0.21e-3, "ring"),
+    ],
+    ids=["cylindrical", "by balls", "by the inner ring", "by the outer ring"],
+)
+def test_a_cage_that_is_off_by_more_than_its_play_is_pushed_back(bearing, start, parts, offset, touched):
+    """10 um beyond the play along x: the force on the cage, but for friction, points back. Balls that it touches feel the opposite,
+    others nothing; prescribed rings feel nothing where they are held."""
+    forces = []
+    for off in (0.0, offset):
+        system = bearing.replace(cage_offset=(off, 0.0, 0.0), **parts).system(start)
+        total = np.asarray(system.force(system.q0, system.v0, jnp.zeros(())))
+        slices = {name: where for name, (_, _, where) in system.body_slices().items()}
+        forces.append({name: total[slices[name]][:3] for name in slices})
+    centred, pushed = forces
+    np.testing.assert_allclose(centred["cage"], 0.0, atol=1e-9)
+    assert -1e4 < pushed["cage"][0] < -1.0
+    assert abs(pushed["cage"][1]) < 0.1 * abs(pushed["cage"][0])
+    answer = sum(pushed[f"ball[{i}]"] - centred[f"ball[{i}]"] for i in range(Z))
+    np.testing.assert_allclose(answer, -pushed["cage"] * (touched == "balls"), rtol=1e-6, atol=1e-6)
+
+
+def test_a_law_with_states_needs_the_start_of_another(bearing, start):
+    brushed = bearing.replace(friction=mbd.LuGre(1e4, 0.05))
+    with pytest.raises(ValueError, match=r"does not know the states that LuGre has.*bearing\.replace\(friction=0\.05\)\.start\(\)"):
+        brushed.start()
+    system = brushed.system(start)
+    assert np.all(np.isfinite(system.force(system.q0, system.v0, jnp.zeros(()), system.x0)))
+
+
 # --- parameters -----------------------------------------------------------------------------------------------------------------------------
 
 
@@ -316,6 +380,8 @@ def test_numbers_may_be_traced(bearing, start):
         ({"bore": 0.06}, "bore of the bearing leaves no inner ring"),
         ({"outside_diameter": 0.07}, "outside_diameter of the bearing leaves no outer ring"),
         ({"rings": "welded"}, "rings of the bearing must be one of 'penalty', 'prescribed'"),
+        ({"free": "xy", "radial_load": 1.0}, "axial_load of the bearing acts along z, where free='xy' holds.*Leave free out"),
+        ({"free": "z", "radial_load": 1.0}, "radial_load of the bearing acts along x, where free='z' holds.*such as 'xyz'"),
         ({"balls": 8.5}, "balls of the bearing must be a whole number"),
         ({"material": mbd.Material(2e11)}, "material of the bearing has no density"),
     ],
@@ -323,6 +389,19 @@ def test_numbers_may_be_traced(bearing, start):
 def test_bad_input_names_the_parameter_and_the_fix(wrong, message):
     with pytest.raises(ValueError, match=message):
         mbd.bearings.DeepGroove(**wrong)
+
+
+def test_a_new_radial_load_frees_the_ring_unless_free_was_given(bearing):
+    assert bearing.free == "z"
+    loaded = bearing.replace(clearance=20e-6).replace(radial_load=500.0)
+    assert loaded.free == "xyz"
+    assert loaded.replace(radial_load=0.0).free == "z"
+    assert bearing.replace(free="xyz").replace(radial_load=0.0).free == "xyz"
+    with pytest.raises(ValueError, match="radial_load of the bearing acts along x"):
+        bearing.replace(free="z").replace(radial_load=500.0)
+    # The loads of a bearing that is an argument are traced, and stay what they are.
+    inside = eqx.filter_eval_shape(lambda b: b.replace(clearance=20e-6), bearing)
+    assert inside.free == "z"
 
 
 def test_a_start_cannot_be_traced(bearing):
@@ -360,7 +439,7 @@ def test_reactions_of_the_ring_joints_balance_the_load(bearing, start):
 
 @pytest.mark.parametrize(("free", "rows"), [("", 5), ("z", 4), ("xy", 3), ("xyz", 2)])
 def test_the_guide_holds_what_is_not_free(bearing, start, free, rows):
-    system = bearing.replace(rings="penalty", free=free).system(start)
+    system = bearing.replace(rings="penalty", free=free, axial_load=1000.0 if "z" in free else 0.0).system(start)
     group, _, _ = system.row_slices()["guide"]
     assert len(system.joint_groups[group].element.lengths()) == rows
     shifted = system.q0.at[jnp.arange(3) + system.body_slices()["inner"][2].start].add(1e-9)

@@ -10,6 +10,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.control import ContactPower
+from jaxmbd.simulate import consistent_start
 
 from ..registry import Oscillator
 
@@ -19,8 +20,10 @@ adapt = eqx.filter_jit(
 
 
 def search(controller, power, memory=None, h=None, limit=100):
-    """Attempts of one step until one is accepted: the tried u, and the memory after it. `power(u)` is what a step of h = epsilon u meets."""
-    memory = controller.init() if memory is None else memory
+    """Attempts of one step until one is accepted: the tried u, and the memory after it. `power(u)` is what a step of h = epsilon u meets;
+    a run begins with power(0)."""
+    if memory is None:
+        memory = eqx.tree_at(lambda m: m.power, controller.init(BALL, consistent_start(BALL)), jnp.asarray(float(power(0.0))))
     h = controller.first_step(jnp.zeros(())) if h is None else h
     tried = []
     for _ in range(limit):
@@ -40,6 +43,7 @@ def residual(controller, u, before, after):
 
 
 CONTROL = ContactPower(50.0, 0.01, 0.1)
+BALL = mbd.problems.bouncing_ball(height=0.01).build()
 
 
 def test_steps_without_contact_are_epsilon():
@@ -76,6 +80,23 @@ def test_a_jump_of_power_does_not_stall():
     assert len(tried) <= CONTROL.max_trials + 2
     assert tried[-1] < edge
     assert tried[-1] == pytest.approx(edge, abs=0.01)
+
+
+def test_a_lower_end_that_fails_when_it_is_repeated_is_given_up():
+    """The longest step that was too short is solved once and never again: shorter ones are tried, not the same for ever."""
+    _, memory, h = search(CONTROL, lambda u: 0.0)
+    seen = set()
+
+    def jump(u):
+        if u >= 0.3:
+            return 1e9
+        again = u in seen
+        seen.add(u)
+        return np.nan if again else 0.0
+
+    tried, _, _ = search(CONTROL, jump, memory, h)
+    low = max(u for u in tried if u < 0.3)
+    assert tried[-2:] == [low, 0.5 * low]
 
 
 def test_failed_trials_count_as_too_long():
@@ -117,7 +138,6 @@ def test_what_does_not_say_its_power_is_refused():
 
 # --- impacts --------------------------------------------------------------------------------------------------------------------------------
 
-BALL = mbd.problems.bouncing_ball(height=0.01).build()
 TIME = 0.2
 """s, for two impacts from 10 mm"""
 
@@ -131,6 +151,19 @@ def test_verlet_bounces():
     assert np.min(height) < -1e-5
     assert run.stats["a_evaluations"] == run.stats["steps"] + run.stats["rejected"] < 600
     assert np.max(run.steps) < 1.1 * 0.002 * (1 + 1e-9)
+
+
+def test_a_run_that_starts_in_contact_begins_with_a_short_step():
+    """0.1 mm deep at 4.3 m/s: P = 4.3 kW, and 1/W = 814 at both ends. A first step of epsilon would leave the contact behind, and the
+    energy of 9.3 J with it. The ball leaves the floor as fast as it came."""
+    mass, stiffness, gravity = 1.0, 1e7, 9.81
+    system = mbd.problems.bouncing_ball(height=-1e-4).build().set({"ball.velocity": (0.0, -4.3)})
+    run = mbd.simulate(system, 0.01, integrator=mbd.Verlet(), controller=CONTROL)
+    depth, speed = 0.05 - np.asarray(run.q[:, 1]), np.asarray(run.v[:, 1])
+    energy = 0.5 * mass * speed**2 - mass * gravity * depth + 0.5 * stiffness * np.maximum(depth, 0.0) ** 2
+    assert float(run.steps[0]) == pytest.approx(0.01 / (1 + 50 * np.cbrt(4300)), rel=0.15)
+    np.testing.assert_allclose(energy, 9.3, rtol=0.02)
+    assert depth[-1] < 0 < speed[-1]
 
 
 @pytest.mark.parametrize(

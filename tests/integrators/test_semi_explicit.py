@@ -200,3 +200,20 @@ def test_batch_is_single_runs():
     stiffness = jnp.array([1e2, 1e3, 1e4])
     together = jax.jit(jax.vmap(end))(stiffness)
     np.testing.assert_allclose(together, [jax.jit(end)(k) for k in stiffness], rtol=1e-8)
+
+
+@pytest.mark.parametrize("predict", [False, True])
+def test_the_local_error_of_damping_is_not_overlooked(predict):
+    """q'' = -10 v: of the second step, exact errors of position and h times velocity are of the size of the estimate. Without the predicted
+    velocity they are 2/3 h^3 |q'''| (Lemma 1)."""
+    numbers = (jnp.asarray(x) for x in (0.0, 10.0, 0.0, 0.0))
+    system, h = SplitOscillator(*numbers, jnp.zeros(1), jnp.ones(1)), jnp.asarray(1e-3)
+    method = mbd.SemiExplicit(predict_velocity=predict)
+    state, scratch = method.init(system, initial_state(system, jnp.zeros(()))[0])
+    state, scratch, _ = method.step(system, state, scratch, h)
+    new, _, info = method.step(system, state, method.accept(state, state, scratch), h)
+    fade = np.exp(-10 * h)
+    position = abs(float(new.q[0] - state.q[0] - state.v[0] * (1 - fade) / 10))
+    velocity = abs(float(new.v[0] - state.v[0] * fade))
+    found = float(info.error * method.tolerance)
+    assert 0.9 < found / (position + float(h) * velocity) < (1.1 if not predict else 3.0)
