@@ -27,7 +27,8 @@ class Point:
     evaluations: int
     """of A, without Jacobians"""
     jacobians: int
-    states: int
+    independent: int
+    """states: twice the degrees of freedom"""
     force_error: float
     cage_error: float
     steps: int
@@ -40,7 +41,7 @@ class Point:
 
     @property
     def slow(self) -> int:
-        return self.evaluations + self.states * self.jacobians
+        return self.evaluations + self.independent * self.jacobians
 
 
 class Case:
@@ -81,7 +82,7 @@ class Case:
         force, cage = self.errors(cvode.solution(self.system, run)) if complete else (np.inf, np.inf)
         order = options.get("max_order", 5)
         setting = f"{'rtol' if relative else 'part'} {tolerance:.0e}, order <= {order}"
-        return Point("CVODE", setting, run.evaluations, run.jacobians, run.states.shape[1], force, cage, 0)
+        return Point("CVODE", setting, run.evaluations, run.jacobians, run.independent, force, cage, 0)
 
     def _scales(self) -> np.ndarray:
         length = np.asarray(self.system.coordinate_lengths(), bool)
@@ -100,6 +101,9 @@ def distance(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.nda
 
 
 def table(points: Iterable[Point]) -> None:
+    points = list(points)
+    independent = max(p.independent for p in points)
+    print(f"  FAST and SLOW: a Jacobian counts {cvode.FAST_JACOBIAN} evaluations, or one for each of {independent} independent states.")
     print(f"  {'method':34s} {'setting':26s} {'steps':>6s} {'A':>6s} {'FAST':>7s} {'SLOW':>8s}   force error   cage error")
     rows(points)
 
