@@ -131,7 +131,8 @@ class SemiExplicit(AbstractUnconstrained):
     - `tolerance`, `length_scale`: accepted local position error, as in HHT. The estimate, third order in h by Lemma 1, takes the change of
       acceleration since the last step for h q''', and costs nothing. Without `predict_velocity` all of that
       change is taken for one by velocities, as it may be: where A does not depend on v the estimate is too large, 8 times with
-      alpha = beta = 1/2. Free flight has no error: where something may come into the way, give `max_step`, a fixed step, or contact power at the end.
+      alpha = beta = 1/2. Free flight has no error: where something may come into the way, give `max_step`, a fixed step,
+      or contact power at the end.
     - `corrector`: part of the largest acceleration that Newton may leave.
 
     Orientations are normalised after every step and wherever a force is evaluated. `solution.acceleration` is A_{n+alpha} + B_{n+beta} of the
