@@ -100,12 +100,9 @@ def distance(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.nda
     return float(force), float(np.max(np.abs(one[1] - other[1])) / np.mean(np.abs(other[1])))
 
 
-def table(points: Iterable[Point]) -> None:
-    points = list(points)
-    independent = max(p.independent for p in points)
+def table_head(independent: int) -> None:
     print(f"  FAST and SLOW: a Jacobian counts {cvode.FAST_JACOBIAN} evaluations, or one for each of {independent} independent states.")
     print(f"  {'method':34s} {'setting':26s} {'steps':>6s} {'A':>6s} {'FAST':>7s} {'SLOW':>8s}   force error   cage error")
-    rows(points)
 
 
 def rows(points: Iterable[Point]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import cvode
 import matplotlib.pyplot as plt
 import numpy as np
-from bearing_methods import Case, Point, compare, distance, draw, table
+from bearing_methods import Case, Point, compare, distance, draw, rows, table_head
 
 import jaxmbd as mbd
 
@@ -79,7 +79,8 @@ def study(title: str, case: Case, axis) -> None:
     )
     families, theirs = our_points(case), cvode_points(case)
     every = [p for family in families for p in family]
-    table([*every, *theirs])
+    table_head(case.equations.independent)
+    rows([*every, *theirs])
     print(f"\n  At equal error, each at its best. {PAPER}")
     compare(every, theirs, ERRORS)
     print("  The same without adaptive steps and without the predicted velocity, as in the paper:")

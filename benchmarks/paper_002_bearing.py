@@ -8,7 +8,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from bearing_methods import Case, compare, distance, rows, table
+from bearing_methods import Case, compare, distance, rows, table_head
 
 import jaxmbd as mbd
 
@@ -49,7 +49,7 @@ def run(out: Path) -> None:
     force, cage = distance(case.loads(other), case.reference)
     print(f"\nReference: CVODE at rtol 1e-10; Verlet at h = 1e-7 s differs by {force:.1e} (forces), {cage:.1e} (cage speed).")
     print(f"Cage speed after {END} s: {case.reference[1][-1]:.2f} rad/s (from {case.reference[1][0]:.2f}).\n")
-    table([])
+    table_head(case.equations.independent)
     nystrom = controlled(case, "contact power, (16)", mbd.ExplicitNystrom())
     verlet = controlled(case, "contact power, Verlet", mbd.Verlet())
     steady = controlled(case, "contact power PI, Verlet", mbd.Verlet(), integral=0.6, proportional=0.2)
