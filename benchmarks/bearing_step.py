@@ -155,10 +155,10 @@ def measure(rings: str, integrator) -> None:
     step, call, a, batch = least(in_scan), least(single, 1000), least(of_a), least(in_batch, 3)
     print(f"{type(integrator).__name__}, rings={rings!r}: built and started in {built:.1f} s")
     print(f"  a step in a scan  {step.show(COUNT)}, compiled in {compiling:.1f} s; {kernels(program)}")
-    print(f"  A alone           {a.show(COUNT)}, {100 * a.cpu / step.cpu:.0f} % of a step; {kernels(program_a)}")
+    print(f"  A alone           {a.show(COUNT)}, {100 * a.wall / step.wall:.0f} % of a step; {kernels(program_a)}")
     print(f"  a single call     {call.show()}, median {1e6 * call.median:.1f} us, compiled in {compiling_single:.1f} s")
     print(
-        f"  {LANES} in a vmap      {batch.show(COUNT)}, {batch.cpu / step.cpu:.1f} times one, compiled in {compiling_batch:.1f} s",
+        f"  {LANES} in a vmap      {batch.show(COUNT)}, {batch.wall / step.wall:.1f} times one, compiled in {compiling_batch:.1f} s",
         flush=True,
     )
 
