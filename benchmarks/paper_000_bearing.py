@@ -25,9 +25,8 @@ PAPER = "Paper: 600 evaluations at h = 1e-6 s against 1588 of CVODE, a factor of
 WHY = """
 What decides it is the wanted error. Damping and friction make A depend on velocities, so that scheme (5) is of first order, and of second with
 the predicted velocity; its step ends at the stability limit of the contacts. CVODE keeps a Jacobian when its step changes, and renews it at the
-start, after some 50 steps, and when Newton fails to converge with an old one. Its runs with large errors are so short that these failures, by
-the counts above, make a Jacobian every other step or so: most of what such a run costs. Its high order makes small errors cheap. The
-estimates of sigma see the stiffness in the direction of motion only.
+start, after some 50 steps, and when Newton does not converge with an old one; the Jacobians counted above are most of what its runs with large
+errors cost, and its high order makes small errors cheap. The estimates of sigma see the stiffness in the direction of motion only.
 """
 
 
