@@ -1,4 +1,4 @@
-"""What BDF does, measured: orders, error against tolerance and the orders it chooses, next to HHT.
+"""What BDF does, measured: orders, and the orders it chooses where forces jump. `work_precision.py` has its errors on smooth motions.
 
 python benchmarks/bdf.py
 """
@@ -65,38 +65,6 @@ def measured_orders() -> None:
         print(f"  {order}  {h:.4f}  {columns}")
 
 
-def error_against_tolerance() -> None:
-    problems = {
-        "pendulum": mbd.problems.pendulum(spatial=False),
-        "four-bar": mbd.problems.four_bar(),
-        "slider-crank": mbd.problems.slider_crank(),
-        "spinning-top": mbd.problems.spinning_top(),
-        "chain of 4": mbd.problems.chain(4, spatial=False),
-        "double-pendulum": mbd.problems.double_pendulum(),
-    }
-    times = np.linspace(0.0, 1.0, 21)
-    print("\nfirst second of the problems, largest error of q against BDF at 1e-11")
-    for name, model in problems.items():
-        system = model.build()
-        reference = mbd.simulate(system, 1.0, integrator=mbd.BDF(1e-11), saveat=times).q
-        print(
-            f"  {name}\n    tolerance   BDF: error   steps + rejected  Newton  Jacobians  by order        HHT: error   steps  Newton  Jacobians"
-        )
-        errors = []
-        for tolerance in TOLERANCES:
-            bdf = mbd.simulate(system, 1.0, integrator=mbd.BDF(tolerance), saveat=times)
-            hht = mbd.simulate(system, 1.0, integrator=mbd.HHT(tolerance), saveat=times)
-            errors.append(float(np.max(np.abs(bdf.q - reference))))
-            orders = "/".join(str(bdf.stats[f"steps_of_order_{k}"]) for k in range(1, 6))
-            b, h = bdf.stats, hht.stats
-            print(
-                f"    {tolerance:.0e}       {errors[-1]:.1e}      {b['steps']:5d} + {b['rejected']:3d}      {b['newton_iterations']:5d}"
-                f"    {b['jacobians']:4d}     {orders:16s}   {float(np.max(np.abs(hht.q - reference))):.1e}     {h['steps']:5d}"
-                f"   {h['newton_iterations']:5d}    {h['jacobians']:4d}"
-            )
-        print(f"    slope of log error against log tolerance: {np.polyfit(np.log(TOLERANCES), np.log(errors), 1)[0]:.2f}")
-
-
 def vehicle() -> None:
     """The chassis' height over both bumps: forces jump when a tyre touches down, so errors are those of events, not of a smooth method."""
     system, times, bound = mbd.problems.hmmwv().build(), np.linspace(0.0, 2.0, 81), 0.02
@@ -116,5 +84,4 @@ def vehicle() -> None:
 
 if __name__ == "__main__":
     measured_orders()
-    error_against_tolerance()
     vehicle()

@@ -29,6 +29,7 @@ from .results import RESULTS as RESULTS
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError
 from .solution import Solution as Solution
+from .system import parameters as parameters
 from .system.bodies import PlanarBody as PlanarBody
 from .system.bodies import PointMass as PointMass
 from .system.bodies import RigidBody as RigidBody
@@ -36,7 +37,9 @@ from .system.contact import AbstractContact as AbstractContact
 from .system.contact import ContactLoads as ContactLoads
 from .system.contact_groups import Box as Box
 from .system.contact_groups import Capsule as Capsule
+from .system.contact_groups import Coin as Coin
 from .system.contact_groups import Disc as Disc
+from .system.contact_groups import Ellipsoid as Ellipsoid
 from .system.contact_groups import Groove as Groove
 from .system.contact_groups import Line as Line
 from .system.contact_groups import Plane as Plane
@@ -57,9 +60,7 @@ from .system.equations import AbstractSystem as AbstractSystem
 from .system.forces import Bushing as Bushing
 from .system.forces import ForceFunction as ForceFunction
 from .system.forces import Gravity as Gravity
-from .system.forces import PointForce as PointForce
 from .system.forces import SpringDamper as SpringDamper
-from .system.forces import Torque as Torque
 from .system.forces import TorsionSpringDamper as TorsionSpringDamper
 from .system.frames import Frame as Frame
 from .system.friction import AbstractFriction as AbstractFriction
@@ -87,7 +88,10 @@ from .system.linearize import Linearization as Linearization
 from .system.linearize import Modes as Modes
 from .system.linearize import eigenvalues as eigenvalues
 from .system.linearize import linearize as linearize
+from .system.loads import PointForce as PointForce
+from .system.loads import Torque as Torque
 from .system.model import Model as Model
+from .system.observable import Observable as Observable
 from .system.planar_contacts import DiscDisc as DiscDisc
 from .system.planar_contacts import DiscLine as DiscLine
 from .system.raceways import CylinderCylinder as CylinderCylinder
@@ -95,6 +99,8 @@ from .system.raceways import CylindricalPocket as CylindricalPocket
 from .system.raceways import SphereGroove as SphereGroove
 from .system.raceways import SphericalPocket as SphericalPocket
 from .system.rotors import Rotor as Rotor
+from .system.rounded import CoinPlane as CoinPlane
+from .system.rounded import EllipsoidPlane as EllipsoidPlane
 from .system.solids import BoxPlane as BoxPlane
 from .system.solids import CapsulePlane as CapsulePlane
 from .system.spatial_contacts import SpherePlane as SpherePlane
@@ -102,6 +108,7 @@ from .system.spatial_contacts import SphereSphere as SphereSphere
 from .system.state import State as State
 from .system.statics import equilibrium as equilibrium
 from .system.system import System as System
+from .system.touch import Touch as Touch
 from .system.traction import LubricatedTraction as LubricatedTraction
 
 __version__ = "0.1.0"

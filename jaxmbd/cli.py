@@ -221,7 +221,7 @@ def _run(options: argparse.Namespace) -> int:
 
     print(f"{options.name}: {problem.description}")
     print(f"{_method(options, problem)}, t = 0 ... {t1:g} s\n")
-    _print_table(_table(solution, problem, compile_time, run_time))
+    _print_table(_table(solution, compile_time, run_time))
     if succeeded:
         print(f"\nresult: {message}")
     else:
@@ -281,15 +281,14 @@ def _method(options: argparse.Namespace, problem: Problem) -> str:
     return f"integrator {options.integrator}, {steps}"
 
 
-def _table(solution: Solution, problem: Problem, compile_time: float, run_time: float) -> list[tuple[str, str, str]]:
+_BALANCE = ("energy.total", "energy.supplied", "energy.error")
+
+
+def _table(solution: Solution, compile_time: float, run_time: float) -> list[tuple[str, str, str]]:
     """Rows of (what, value, remark)."""
     stats = solution.stats
-    energy = np.asarray(solution.energy().total)
-    drift = energy[np.argmax(np.abs(energy - energy[0]))] - energy[0]
+    energy, supplied, error = (np.asarray(part) for part in solution.observe(_BALANCE).values())
     violation = float(np.max(np.asarray(solution.constraint_violation())))
-    of_energy = f"largest change; {energy[0]:.4g} J at the start"
-    if not problem.conserves_energy:
-        of_energy += ", dampers or motors at work"
     orders = [] if solution.orders is None else [("mean order", f"{np.mean(solution.orders):.2f}", "of the accepted steps")]
     return [
         ("steps", f"{stats['steps']}", "accepted"),
@@ -299,7 +298,9 @@ def _table(solution: Solution, problem: Problem, compile_time: float, run_time: 
         ("Jacobians", f"{stats['jacobians']}", "evaluated and factorised"),
         ("compile time", f"{compile_time:.2f} s", "building, and a first call of one step"),
         ("run time", f"{run_time:.3f} s", "a second call, with nothing left to compile"),
-        ("energy drift", f"{drift:.3g} J", of_energy),
+        ("energy change", f"{energy[-1] - energy[0]:.3g} J", f"to the end; {energy[0]:.4g} J at the start"),
+        ("work", f"{supplied[-1]:.3g} J", "supplied by motors and loads, less what dampers and friction take"),
+        ("numerical energy error", f"{error[np.argmax(np.abs(error))]:.2g} J", "largest difference of the two"),
         ("constraint violation", f"{violation:.2g}", "largest, in m or rad"),
     ]
 

@@ -85,7 +85,7 @@ def of_step(system: AbstractSystem, integrator: Any, state: State, h: Array) -> 
         return (y + change, kept, kept_y, size, decreasing), size
 
     y = scaling.shrink(equations.first_guess())
-    begin = (y, jnp.full_like(y, jnp.nan), y, jnp.array(jnp.inf), jnp.array(True))
+    begin = (y, jnp.full_like(y, jnp.inf), y, jnp.array(jnp.inf), jnp.array(True))
     (_, last, y, _, _), sizes = jax.lax.scan(correct, begin, length=ITERATIONS)
     fields = {name: jnp.max(jnp.abs(last[place])) for name, place in equations.fields().items() if place.stop > place.start}
     new = equations.new_state(scaling.expand(y))

@@ -1,26 +1,30 @@
-"""The time loop: adaptive or prescribed steps, recorded, with derivatives of the accepted steps.
+"""The time loop: adaptive or prescribed steps, recorded, and watched for what ends a run."""
 
-A run records the state after every accepted step. Reverse mode walks this record backwards, differentiating one step at a time at its
-recorded solution; it never sees a rejected step, an error estimate or a controller. Forward mode is the plain derivative of the loop.
-"""
-
+import dataclasses
 from typing import Any
 
 import equinox as eqx
 import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .control import AbstractController
-from .integrators.base import AbstractIntegrator, Work
-from .integrators.common import frozen
+from .integrators.base import AbstractIntegrator, StepInfo, Work
 from .results import RESULTS
 from .system.equations import AbstractSystem
 from .system.initial import remember
 from .system.state import State
 
 _EVEN_STEPS = 10
+_LAST_DIGITS = 1e-12
+_ONSET = 100.0
+_EXPLOSION = 1e6
+_LIGHT = 299_792_458.0
+"""m/s"""
+_FASTEST_TURN = 1e12
+"""rad/s"""
 
 
 class Limits(eqx.Module):
@@ -33,6 +37,39 @@ class Limits(eqx.Module):
     """accepted steps in this stretch; at most its capacity"""
 
 
+class Watch(eqx.Module):
+    """Looks for a motion that explodes.
+
+    A step that is too large for its method makes the fastest motion turn around in every step, faster each time. A motion that is resolved
+    does not turn around within a step, and where one does (an impact, a start) it is not faster than ever before, time and again. So the
+    factors add up by which |v| exceeds all that the run has seen, in steps with v_{n+1} . v_n < 0: together they may reach a million.
+    A single step counts for a hundred at most, for at the onset of a force it may be any number; and speeds by which positions change in
+    their last digits only are no speeds. Nor may any body move faster than light, or turn by more than 1e12 rad/s.
+    """
+
+    fastest: Float[Array, ""]
+    """|v|, the largest so far"""
+    growth: Float[Array, ""]
+    """logarithm of what it has grown by in steps that turned around"""
+
+    @staticmethod
+    def begin(state: State, h: Array) -> "Watch":
+        """At the start, speed is also what the first step h will make of accelerations."""
+        return Watch(jnp.sqrt(jnp.maximum(jnp.sum(state.v**2), jnp.sum((h * state.acceleration) ** 2))), jnp.zeros(()))
+
+    def look(self, system: AbstractSystem, old: State, new: State) -> tuple["Watch", Bool[Array, ""]]:
+        """The watch after a step, and whether the motion has exploded."""
+        h = new.t - old.t
+        unseen = _LAST_DIGITS * (1.0 + jnp.max(jnp.abs(new.q), initial=0.0)) / jnp.where(h > 0, h, 1.0)
+        known = jnp.maximum(self.fastest, unseen)
+        speed = jnp.sqrt(jnp.sum(new.v**2))
+        turned = (jnp.sum(old.v * new.v) < 0) & (speed > known)
+        growth = self.growth + jnp.where(turned, jnp.log(jnp.clip(speed / known, 1.0, _ONSET)), 0.0)
+        limits = np.where(system.coordinate_lengths(), _LIGHT, _FASTEST_TURN)
+        exploded = (growth > np.log(_EXPLOSION)) | jnp.any(jnp.abs(new.v) > limits)
+        return Watch(jnp.maximum(self.fastest, speed), growth), exploded
+
+
 class Stretch(eqx.Module):
     """Where a run stands between two stretches: everything but the state that is needed to go on."""
 
@@ -40,6 +77,8 @@ class Stretch(eqx.Module):
     control: Any
     h: Float[Array, ""]
     """s, the step to try next"""
+    tried: Float[Array, ""]
+    """s, the last step that was tried"""
     count: Int[Array, ""]
     """accepted steps in this stretch"""
     rejected: Int[Array, ""]
@@ -49,8 +88,9 @@ class Stretch(eqx.Module):
     result: RESULTS
     blame: Int[Array, ""]
     """the unknown to blame for the last rejection"""
-    singular: Bool[Array, ""]
-    """whether the constraints were singular at the last rejection"""
+    trouble: RESULTS
+    """what was wrong with the last rejected attempt"""
+    watch: Watch
 
 
 class Record(eqx.Module):
@@ -68,7 +108,8 @@ def begin(
     state = integrator.look_back(system, state, jax.lax.stop_gradient(h))
     zero = jnp.zeros((), jnp.int32)
     control = controller.init(system, state)
-    stretch = Stretch(scratch, control, h, zero, zero, zero, Work.nothing(), RESULTS.successful, zero, jnp.array(False))
+    fine = RESULTS.successful
+    stretch = Stretch(scratch, control, h, h, zero, zero, zero, Work.nothing(), fine, zero, fine, Watch.begin(state, h))
     return state, jax.lax.stop_gradient(stretch)
 
 
@@ -76,29 +117,57 @@ def is_over(t: Array, t1: Array) -> Bool[Array, ""]:
     return t >= t1
 
 
-def _attempt(system, integrator, controller, state: State, now: Stretch, h: Array, last: Array, t1: Array):
-    """One try. Returns the new state, whether it is accepted, and where the run stands then."""
-    new, scratch, info = integrator.step(system, state, now.scratch, h)
-    new = eqx.tree_at(lambda s: s.t, new, jnp.where(last, t1, new.t))
-    order = integrator.order if info.order is None else info.order
-    decision, control = controller.adapt(info, order, h, now.control)
-    accept = decision.accept
-    memory = jax.lax.stop_gradient(remember(system, new.q, new.t, state.memory))
-    new = eqx.tree_at(lambda s: s.memory, new, memory)
-    scratch = _choose(accept, integrator.accept(state, new, scratch), scratch)
-    after = Stretch(
-        scratch,
-        control,
-        decision.next_step,
-        now.count + accept,
-        now.rejected + ~accept,
-        now.failures + ~info.converged,
-        now.work + info.work.of(system),
-        now.result,
-        jnp.where(accept, now.blame, info.worst.astype(now.blame.dtype)),
-        ~accept & info.singular,
-    )
-    return new, accept, jax.lax.stop_gradient(after)
+class _Attempt(eqx.Module):
+    """A step that was tried."""
+
+    h: Float[Array, ""]
+    new: State
+    scratch: Any
+    info: StepInfo
+    watch: Watch
+    trouble: RESULTS
+    """what there is to say if it is not accepted, or must not be"""
+
+    @staticmethod
+    def make(system: AbstractSystem, integrator: AbstractIntegrator, state: State, now: Stretch, h: Array) -> "_Attempt":
+        new, scratch, info = integrator.step(system, state, now.scratch, h)
+        seen = jax.lax.stop_gradient(new)
+        finite = info.finite & is_finite(seen)
+        watch, exploded = now.watch.look(system, jax.lax.stop_gradient(state), seen)
+        exploded = exploded & finite & info.converged
+        worst = jnp.where(exploded, jnp.argmax(jnp.abs(seen.v)), info.worst)
+        trouble = RESULTS.where(info.converged, RESULTS.step_too_small, RESULTS.newton_failed)
+        trouble = RESULTS.where(finite, trouble, RESULTS.not_finite)
+        trouble = RESULTS.where(info.singular, RESULTS.singular_configuration, trouble)
+        trouble = RESULTS.where(exploded, RESULTS.diverged, trouble)
+        info = dataclasses.replace(info, converged=info.converged & finite, worst=worst.astype(now.blame.dtype))
+        return _Attempt(h, new, scratch, info, watch, trouble)
+
+    @property
+    def diverged(self) -> Array:
+        return self.trouble == RESULTS.diverged
+
+    def settle(
+        self, system: AbstractSystem, integrator: AbstractIntegrator, state: State, now: Stretch, accept: Array, h: Array, control: Any
+    ) -> tuple[State, Stretch]:
+        """The new state with its memory, and where the run stands then; `h` is the step to try next."""
+        memory = jax.lax.stop_gradient(remember(system, self.new.q, self.new.t, state.memory))
+        new = eqx.tree_at(lambda s: s.memory, self.new, memory)
+        after = Stretch(
+            _choose(accept, integrator.accept(state, new, self.scratch), self.scratch),
+            control,
+            h,
+            self.h,
+            now.count + accept,
+            now.rejected + ~accept,
+            now.failures + ~self.info.converged,
+            now.work + self.info.work.of(system),
+            now.result,
+            jnp.where(accept, now.blame, self.info.worst),
+            RESULTS.where(accept, now.trouble, self.trouble),
+            _choose(accept, self.watch, now.watch),
+        )
+        return new, jax.lax.stop_gradient(after)
 
 
 def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: int):
@@ -121,15 +190,21 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
             remaining = jnp.ceil(left / h)
             h = jnp.where(remaining <= _EVEN_STEPS, left / remaining, h)
         h = jax.lax.stop_gradient(jnp.where(last, left, h))
-        new, accept, after = _attempt(system, integrator, controller, state, now, h, last, limits.t1)
+        attempt = _Attempt.make(system, integrator, state, now, h)
+        attempt = eqx.tree_at(lambda a: a.new.t, attempt, jnp.where(last, limits.t1, attempt.new.t))
+        order = integrator.order if attempt.info.order is None else attempt.info.order
+        decision, control = controller.adapt(attempt.info, order, h, now.control)
+        diverged = decision.accept & attempt.diverged
+        accept = decision.accept & ~diverged
+        new, after = attempt.settle(system, integrator, state, now, accept, decision.next_step, control)
         # A rejected state is written too; the next accepted one replaces it.
         row = now.count + 1
         states = jax.tree.map(lambda leaf, buffer: buffer.at[row].set(leaf), new, record.states)
         record = Record(states, record.steps.at[now.count].set(h))
         # A step may also be rejected for being too short.
         stuck = ~accept & (h <= limits.min_step) & ~(after.h > h)
-        why = RESULTS.where(after.singular, RESULTS.singular_configuration, RESULTS.step_too_small)
-        result = RESULTS.where(stuck, why, after.result)
+        why = RESULTS.where(after.trouble == RESULTS.newton_failed, RESULTS.step_too_small, after.trouble)
+        result = RESULTS.where(stuck | diverged, why, after.result)
         after = eqx.tree_at(lambda s: s.result, after, result)
         return _choose(accept, new, state), after, record
 
@@ -151,34 +226,29 @@ def _prescribed(params, controller, stretch: Stretch, steps: Array, active: Arra
 
     def move(carry, h):
         state, now = carry
-        new, scratch, info = integrator.step(system, state, now.scratch, h)
-        memory = jax.lax.stop_gradient(remember(system, new.q, new.t, state.memory))
-        new = eqx.tree_at(lambda s: s.memory, new, memory)
-        ok = info.converged
-        after = Stretch(
-            _choose(ok, integrator.accept(state, new, scratch), scratch),
-            now.control,
-            now.h,
-            now.count + ok,
-            now.rejected,
-            now.failures + ~ok,
-            now.work + info.work.of(system),
-            RESULTS.where(ok, now.result, RESULTS.where(info.singular, RESULTS.singular_configuration, RESULTS.newton_failed)),
-            jnp.where(ok, now.blame, info.worst.astype(now.blame.dtype)),
-            ~ok & info.singular,
-        )
-        return _choose(ok, new, state), jax.lax.stop_gradient(after)
+        attempt = _Attempt.make(system, integrator, state, now, h)
+        ok = attempt.info.converged & ~attempt.diverged
+        new, after = attempt.settle(system, integrator, state, now, ok, now.h, now.control)
+        after = eqx.tree_at(lambda s: (s.result, s.rejected), after, (RESULTS.where(ok, now.result, after.trouble), now.rejected))
+        return _choose(ok, new, state), after
 
     (_, after), states = jax.lax.scan(advance, (first, stretch), (steps, active))
     states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, states)
     return Record(states, steps), after
 
 
+def is_finite(state: State) -> Bool[Array, ""]:
+    """Whether all of its numbers are."""
+    parts = (state.q, state.v, state.x, state.multipliers, state.acceleration, state.state_rate)
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(part)) for part in parts]))
+
+
 def _choose(condition: Array, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def _search(params, plan: "Plan"):
+def search(params: tuple[AbstractSystem, AbstractIntegrator, State], plan: "Plan") -> tuple[Record, Stretch]:
+    """Runs one stretch."""
     if plan.steps is None or plan.active is None:
         return _adaptive(params, plan.controller, plan.stretch, plan.limits, plan.capacity)
     return _prescribed(params, plan.controller, plan.stretch, plan.steps, plan.active)
@@ -194,63 +264,6 @@ class Plan(eqx.Module):
     """prescribed step sizes; None: adaptive"""
     active: Bool[Array, "capacity"] | None
     capacity: int = eqx.field(static=True)
-
-
-def run(system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: str) -> tuple[Record, Stretch]:
-    """Runs one stretch. `adjoint` chooses which derivative will be possible: "reverse" or "forward"."""
-    params = (system, integrator, state)
-    plan = frozen(plan)
-    return _search(params, plan) if adjoint == "forward" else _search_reverse(params, plan)
-
-
-@eqx.filter_custom_vjp
-def _search_reverse(params, plan):
-    return _search(params, plan)
-
-
-@_search_reverse.def_fwd
-def _forward(perturbed, params, plan):
-    del perturbed
-    record, after = _search(params, plan)
-    return (record, after), (record, after.count)
-
-
-@_search_reverse.def_bwd
-def _backward(residuals, gradients, perturbed, params, plan):
-    """Walks the accepted steps backwards: the cotangent of row i + 1 becomes one of row i and of the parameters."""
-    del perturbed
-    record, count = residuals
-    system, integrator, _ = params
-    diff, rest = eqx.partition((system, integrator), eqx.is_inexact_array)
-    given = jax.tree.map(
-        lambda leaf, gradient: jnp.zeros_like(leaf) if gradient is None and leaf is not None else gradient,
-        eqx.filter(record.states, eqx.is_inexact_array),
-        gradients[0].states,
-        is_leaf=lambda leaf: leaf is None,
-    )
-    row = lambda tree, i: jax.tree.map(lambda leaf: leaf[i], tree)  # noqa: E731
-    add = lambda a, b: jax.tree.map(jnp.add, a, b)  # noqa: E731
-
-    def proceed(carry):
-        return carry[0] > 0
-
-    def retreat(carry):
-        i, cotangent, total = carry
-        state, known, h = row(record.states, i - 1), row(record.states, i), record.steps[i - 1]
-        moving, still = eqx.partition(state, eqx.is_inexact_array)
-
-        def step(diff, moving):
-            system, integrator = eqx.combine(diff, rest)
-            new, _, _ = integrator.step(system, eqx.combine(moving, still), None, h, known=known)
-            return eqx.filter(new, eqx.is_inexact_array)
-
-        _, pull_back = jax.vjp(step, diff, moving)
-        of_params, of_state = pull_back(cotangent)
-        return i - 1, add(of_state, row(given, i - 1)), add(total, of_params)
-
-    start = (count, row(given, count), jax.tree.map(jnp.zeros_like, diff))
-    _, of_state, of_params = jax.lax.while_loop(proceed, retreat, start)
-    return (*of_params, of_state)
 
 
 def rows_at(integrator: AbstractIntegrator, record: Record, count: Array, times: Array) -> State:

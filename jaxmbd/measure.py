@@ -1,5 +1,6 @@
 """Numbers from trajectories: peaks between saved times, errors against a reference."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -28,6 +29,51 @@ def peak(ts: Float[Array, "rows"], values: Float[Array, "rows"], rates: Float[Ar
     s = jnp.where(inside, s, 0.0)
     tops = jnp.where(inside, a + s * (slope_a + s * (c2 + s * c3)), a)
     return jnp.maximum(jnp.max(tops), values[-1])
+
+
+def slopes(ts: Float[Array, "rows"], values: Float[Array, "rows ..."]) -> Float[Array, "rows ..."]:
+    """Rates of change from neighbouring rows: of the parabola through three of them. Rows that repeat the one before them do not count."""
+    h = jnp.diff(ts)
+    h = h.reshape(h.shape + (1,) * (values.ndim - 1))
+    moved = h > 0
+    secants = jnp.where(moved, jnp.diff(values, axis=0) / jnp.where(moved, h, 1.0), 0.0)
+    none = jnp.zeros_like(h[:1]) if h.shape[0] else jnp.zeros((1,) * values.ndim)
+    before, after = jnp.concatenate([none, h]), jnp.concatenate([h, none])
+    left, right = (jnp.concatenate(parts) for parts in ((jnp.zeros_like(values[:1]), secants), (secants, jnp.zeros_like(values[:1]))))
+    whole = before + after
+    inner = (after * left + before * right) / jnp.where(whole > 0, whole, 1.0)
+    # At an end there is a row on one side only: the parabola of the next row, or a line if that is an end too.
+    is_first, is_last = (before == 0) & (after > 0), (after == 0) & (before > 0)
+    is_end = is_first | is_last
+    next_, last = (jnp.concatenate(parts) for parts in ((inner[1:], inner[-1:]), (inner[:1], inner[:-1])))
+    next_ends, last_ends = (jnp.concatenate(parts) for parts in ((is_end[1:], is_end[-1:]), (is_end[:1], is_end[:-1])))
+    found = jnp.where(is_first, jnp.where(next_ends, right, 2 * right - next_), inner)
+    return jnp.where(is_last, jnp.where(last_ends, left, 2 * left - last), found)
+
+
+def _mean(ts: Array, values: Array) -> Array:
+    span = ts[-1] - ts[0]
+    area = jnp.sum(0.5 * jnp.diff(ts) * (values[:-1] + values[1:]))
+    return jnp.where(span > 0, area / jnp.where(span > 0, span, 1.0), values[0])
+
+
+def _root(square: Array) -> Array:
+    zero = square <= 0
+    return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
+
+
+REDUCERS: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "peak": peak,
+    "trough": lambda ts, values, rates: -peak(ts, -values, -rates),
+    "max": lambda ts, values, rates: jnp.max(values),
+    "min": lambda ts, values, rates: jnp.min(values),
+    "range": lambda ts, values, rates: jnp.max(values) - jnp.min(values),
+    "final": lambda ts, values, rates: values[-1],
+    "mean": lambda ts, values, rates: _mean(ts, values),
+    "rms": lambda ts, values, rates: _root(_mean(ts, values**2)),
+}
+"""One number of a trajectory, from times, values and rates. `peak` and `trough` look between rows too; `max`, `min` and `range` are those of
+the rows. `mean` and `rms` are over time, not over rows, which may be dense where steps are short."""
 
 
 class TrajectoryError(NamedTuple):

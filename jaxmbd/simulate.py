@@ -13,8 +13,11 @@ from jaxtyping import Array
 
 from . import loop
 from .control import AbstractController
+from .derivatives import run
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
+from .largest_step import warn_of_step
+from .prescribed import EvenSteps, Steps, read_steps, refuse_too_many, rows_in_memory
 from .results import RESULTS
 from .solution import SimulationError, Solution
 from .system.equations import AbstractSystem, check_shapes, initial_states
@@ -57,13 +60,14 @@ def simulate(
     - `model`: a Model, a built System, or a user's own AbstractSystem.
     - `initial`: a state to start from, such as `solution.final`, as it is or changed; positions and velocities are projected onto the
       constraints. t0 is its time unless given.
-    - `saveat`: None saves every accepted step, an array of increasing times saves interpolated states.
+    - `saveat`: None saves every accepted step (refused beyond 4 GB), an array of increasing times saves interpolated states.
     - `step`: None for adaptive steps, a number for steps of one size (the last one shortened to meet t1), an array to replay steps.
     - `first_step`, `min_step`, `max_step`: bounds of adaptive steps [s].
     - `controller`: None for the integrator's own.
-    - `adjoint`: "reverse" for jax.grad and jax.vjp, "forward" for jax.jvp and jax.jacfwd. Derivatives are those of the accepted steps; step
-      sizes and times count as constants.
-    - `max_steps`: bound of accepted steps. Under jit, grad or vmap it sizes the record (4096 unless given).
+    - `adjoint`: "reverse" serves all of jax.grad, jax.jvp, jax.hessian and their kin, by the recorded steps; "forward" differentiates the
+      loop itself, in forward mode only. Derivatives are those of the accepted steps; step sizes and times count as constants.
+    - `max_steps`: bound of accepted steps, prescribed ones too; a million unless given. Under jit, grad or vmap it sizes the record of
+      adaptive runs (4096 unless given).
     - `progress`: shows a progress bar (outside jit).
     - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended.
     """
@@ -77,10 +81,11 @@ def simulate(
     if not isinstance(system, System):
         check_shapes(system)
     method.check(system)
-    steps = options.pop("steps")
+    steps: Steps | None = options.pop("steps")
     if steps is not None:
         method = method.precise()
-        options["first_step"] = steps[0]
+        if len(steps) > 0:
+            options["first_step"] = jnp.asarray(steps[:1])[0]
     chosen = method.default_controller() if controller is None else controller
     chosen.check(system, method)
     job = _Job(
@@ -88,15 +93,15 @@ def simulate(
         method,
         chosen,
         _beginning(system) if initial is None else _fitting(system, initial),
-        steps=steps,
         **options,
     )
-    traced = is_traced(job)
-    if traced:
-        count = int(max_steps or (_TRACED_STEPS if steps is None else steps.shape[0]))
-        solution = _run_whole(job, capacity=count, adjoint=adjoint)
+    if is_traced(job, steps):
+        wanted = _TRACED_STEPS if steps is None else len(steps)
+        count = int(max_steps or wanted) if steps is None else min(int(max_steps or wanted), wanted)
+        sizes = None if steps is None else jnp.asarray(steps[:count])
+        solution = _run_whole(job, sizes, capacity=count, complete=steps is None or count == wanted, adjoint=adjoint)
         return solution.raise_if_failed() if throw else solution
-    return _run_in_segments(job, int(max_steps or _MAX_STEPS), progress, throw)
+    return _run_in_segments(job, steps, max_steps, progress, throw)
 
 
 class _Beginning(eqx.Module):
@@ -138,11 +143,10 @@ class _Job(eqx.Module):
     t0: Array
     t1: Array
     first_step: Array
-    """nan: the integrator's choice"""
+    """0: the integrator's choice"""
     min_step: Array
     max_step: Array
     saveat: Array | None
-    steps: Array | None
 
 
 def _read_options(given: dict[str, Any]) -> dict[str, Any]:
@@ -161,19 +165,28 @@ def _read_options(given: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"t1 = {float(t1)} lies before t0 = {float(t0)}: time runs forward.")
     span = t1 - t0
     options: dict[str, Any] = {"t0": t0, "t1": t1}
-    for name, default in (("first_step", np.nan), ("min_step", 1e-13 * span), ("max_step", np.inf)):
+    for name, default in (("first_step", 0.0), ("min_step", 1e-13 * span), ("max_step", np.inf)):
         value = default if given[name] is None else _number(name, given[name], allow_inf=name == "max_step")
         if given[name] is not None and not is_traced(value) and not value > 0:
             raise ValueError(f"{name} must be positive, got {float(value)} s.")
         options[name] = jnp.asarray(value, dtype=float)
+    _expect_order(given, "min_step", "max_step")
+    _expect_order(given, "first_step", "max_step")
+    _expect_order(given, "min_step", "first_step")
     options["saveat"] = None if saveat is None else _times(saveat, t0, t1)
-    options["steps"] = None if step is None else _steps(step, span, concrete)
+    options["steps"] = None if step is None else read_steps(step, span)
     return options
 
 
 def _expect_type(name: str, value: Any, kind: Any, what: str) -> None:
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {what}, got {type(value).__name__}.")
+
+
+def _expect_order(given: dict[str, Any], smaller: str, larger: str) -> None:
+    low, high = given[smaller], given[larger]
+    if low is not None and high is not None and not is_traced(low, high) and low > high:
+        raise ValueError(f"{smaller} = {float(low):.6g} s exceeds {larger} = {float(high):.6g} s: exchange them, or leave one out.")
 
 
 def _number(name: str, value: Any, allow_inf: bool = False) -> Any:
@@ -190,36 +203,20 @@ def _number(name: str, value: Any, allow_inf: bool = False) -> Any:
 
 def _times(saveat: Any, t0: Any, t1: Any) -> Array:
     if not is_traced(saveat):
-        times = np.asarray(saveat, dtype=float)
+        try:
+            times = np.asarray(saveat, dtype=float)
+        except (TypeError, ValueError):
+            times = np.zeros(0)
         if times.ndim != 1 or times.size == 0 or not np.all(np.isfinite(times)) or np.any(np.diff(times) < 0):
-            raise ValueError("saveat must be a one-dimensional array of increasing times [s].")
+            got = np.array2string(times, threshold=8, precision=6) if times.size else repr(saveat)
+            raise ValueError(
+                f"saveat must be a one-dimensional array of increasing times [s], or None to save every accepted step, got {got}."
+            )
+        if np.any(again := np.diff(times) == 0):
+            raise ValueError(f"saveat has the time {times[np.argmax(again)]:.9g} s twice: leave one out, each time has one row.")
         if not is_traced(t0, t1) and (times[0] < t0 or times[-1] > t1):
             raise ValueError(f"saveat must lie between t0 = {float(t0)} and t1 = {float(t1)}.")
     return jnp.asarray(saveat, dtype=float)
-
-
-def _steps(step: Any, span: Any, concrete: bool) -> Array:
-    if is_traced(step) and np.ndim(step) == 0:
-        raise ValueError("a fixed step cannot be traced (its number is a shape): give step=jnp.full(n, h) instead.")
-    if np.ndim(step) == 1:
-        if is_traced(step):
-            return jnp.asarray(step, dtype=float)
-        sizes = np.asarray(step, dtype=float)
-        sizes = sizes[: np.flatnonzero(sizes)[-1] + 1] if np.any(sizes) else sizes[:0]  # zeros follow the steps of a run under jit
-        if sizes.size == 0 or not np.all(sizes > 0):
-            raise ValueError("step must contain positive step sizes [s] only.")
-        if concrete and abs(sizes.sum() - span) > 1e-6 * max(span, sizes[-1]):
-            raise ValueError(f"the given steps add up to {sizes.sum():.9g} s, but t1 - t0 = {float(span):.9g} s.")
-        return jax.device_put(sizes)
-    h = float(_number("step", step))
-    if not h > 0:
-        raise ValueError(f"step must be positive, got {h} s.")
-    if not concrete:
-        raise ValueError("with a fixed step, t0 and t1 cannot be traced (the number of steps is a shape): give an array of steps.")
-    whole = int(np.floor(float(span) / h * (1 + 1e-12)))
-    rest = float(span) - whole * h
-    sizes = np.full(whole, h)
-    return jnp.asarray(np.append(sizes, rest) if rest > 1e-9 * h else sizes)
 
 
 # --- start ----------------------------------------------------------------------------------------------------------------------------------
@@ -230,10 +227,10 @@ def _start(job: _Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, A
     q, v = system.normalize(given.q, given.v)
     state, violation, assembled = start(system, job.t0, q, v, given.x, given.memory)
     h = job.controller.first_step(job.integrator.first_step(system, state))
-    h = jnp.where(jnp.isnan(job.first_step), h, job.first_step)
+    h = jnp.where(job.first_step > 0, job.first_step, h)
     state, stretch = loop.begin(system, job.integrator, job.controller, state, jax.lax.stop_gradient(h))
     consistent = assembled & violation.small(_CONSISTENT)
-    finite = jnp.all(jnp.isfinite(state.acceleration)) & jnp.all(jnp.isfinite(state.state_rate))
+    finite = loop.is_finite(state)
     result = RESULTS.where(finite, RESULTS.successful, RESULTS.not_finite_at_start)
     result = RESULTS.where(consistent, result, RESULTS.inconsistent_start)
     consistent = consistent & finite
@@ -271,16 +268,18 @@ def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps
 
 
 @eqx.filter_jit
-def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
+def _run_whole(job: _Job, sizes: Array | None, capacity: int, complete: bool, adjoint: str) -> Solution:
+    """`complete`: the sizes lead to the end."""
     system, state, stretch, _, _ = _start(job)
-    active = None if job.steps is None else job.steps > 0
-    plan = _plan(job, stretch, capacity, capacity, job.steps, active)
-    record, after = loop.run(system, job.integrator, state, plan, adjoint)
+    refuse_too_many(capacity + 1, state, "Give a smaller max_steps, or larger steps.")
+    active = None if sizes is None else sizes > 0
+    plan = _plan(job, stretch, capacity, capacity, sizes, active)
+    record, after = run(system, job.integrator, state, plan, adjoint)
     # Rows beyond the last step repeat it, so that row -1 is always the end.
     rows = jnp.minimum(jnp.arange(record.states.t.shape[0]), after.count)
     states = jax.tree.map(lambda leaf: leaf[rows], record.states)
     final = jax.tree.map(lambda leaf: leaf[-1], states)
-    over = loop.is_over(final.t, job.t1) if active is None else after.count == jnp.sum(active)
+    over = loop.is_over(final.t, job.t1) if active is None else complete & (after.count == jnp.sum(active))
     full = (after.result == RESULTS.successful) & ~over
     result = RESULTS.where(full, RESULTS.max_steps_reached, after.result)
     if job.saveat is not None:
@@ -288,7 +287,7 @@ def _run_whole(job: _Job, capacity: int, adjoint: str) -> Solution:
     steps = jnp.where(jnp.arange(record.steps.shape[0]) < after.count, record.steps, 0.0)
     orders = job.integrator.orders_of(record.states)
     orders = None if orders is None else jnp.where(jnp.arange(steps.shape[0]) < after.count, orders[1:], 0)
-    return Solution(system, states, final, _stats(after, orders), result, after.blame, jax.lax.stop_gradient(steps), orders)
+    return Solution(system, states, final, _stats(after, orders), result, after.blame, jax.lax.stop_gradient(steps), orders, after.tried)
 
 
 def _stats(after: loop.Stretch, orders: Array | np.ndarray | None = None) -> dict[str, Any]:
@@ -315,7 +314,7 @@ def _run_segment(job: _Job, system: AbstractSystem, state: State, stretch: loop.
     zero = jnp.zeros((), jnp.int32)
     stretch = eqx.tree_at(lambda s: s.count, stretch, zero)
     plan = _plan(job, stretch, _SEGMENT, max_steps, steps, active)
-    record, after = loop.run(system, job.integrator, state, plan, "forward")
+    record, after = run(system, job.integrator, state, plan, "forward")
     return record, jax.tree.map(lambda leaf: leaf[after.count], record.states), after
 
 
@@ -324,7 +323,7 @@ def _rows_at(integrator: AbstractIntegrator, record: loop.Record, count: Array, 
     return loop.rows_at(integrator, record, count, times)
 
 
-def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> Solution:
+def _run_in_segments(job: _Job, prescribed: Steps | None, max_steps: int | None, progress: bool, throw: bool) -> Solution:
     stripped = _strip(job)
     system, state, stretch, violation, consistent = _start_segments(stripped)
     if is_traced(consistent, state):
@@ -335,13 +334,16 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
     if not bool(consistent):
         solution = Solution(system, _one_row(state), state, _host_stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0))
         return _finish(solution, throw, _inconsistency(system, violation))
+    if isinstance(prescribed, EvenSteps):
+        warn_of_step(system, job.integrator, state, prescribed.size, min(len(prescribed), max_steps or _MAX_STEPS))
+    max_steps = _bound_steps(state, prescribed, max_steps, save_all=job.saveat is None)
     pieces: list[State] = [_one_row(state)] if job.saveat is None else []
     sizes: list[np.ndarray] = []
     orders: list[np.ndarray] = []
     times = None if job.saveat is None else np.asarray(job.saveat)
     saved_until, taken = -np.inf, 0
     with _bar(progress, float(job.t0), float(job.t1)) as bar:
-        blocks = _blocks(job.steps)
+        blocks = _blocks(prescribed, max_steps)
         while True:
             steps, active = next(blocks)
             allowed = min(_SEGMENT, max_steps - taken)
@@ -354,7 +356,7 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
                 orders.append(np.asarray(taken_orders)[1 : count + 1])
             t = float(state.t)
             ended = stretch.result != RESULTS.successful
-            done = not bool(ended) and (t >= float(job.t1) if job.steps is None else taken >= job.steps.shape[0])
+            done = not bool(ended) and (t >= float(job.t1) if prescribed is None else taken >= len(prescribed))
             if job.saveat is None or times is None:
                 pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[1 : n + 1], record.states))
             else:
@@ -373,23 +375,36 @@ def _run_in_segments(job: _Job, max_steps: int, progress: bool, throw: bool) -> 
     all_orders = np.concatenate(orders) if orders else None
     stats = _host_stats(stretch, taken, all_orders)
     saved_orders = None if all_orders is None else jax.device_put(all_orders)
-    solution = Solution(system, states, state, stats, result, stretch.blame, jax.device_put(np.concatenate(sizes)), saved_orders)
+    solution = Solution(
+        system, states, state, stats, result, stretch.blame, jax.device_put(np.concatenate(sizes)), saved_orders, stretch.tried
+    )
     return _finish(solution, throw)
+
+
+def _bound_steps(state: State, prescribed: Steps | None, given: int | None, save_all: bool) -> int:
+    """How many steps may be taken. What is known to exceed memory is refused."""
+    if prescribed is None:
+        # How many there will be is not known: without a word from the user, as many as memory has room for.
+        return given or (min(_MAX_STEPS, rows_in_memory(state)) if save_all else _MAX_STEPS)
+    bound = given or _MAX_STEPS
+    if save_all:
+        taken = min(len(prescribed), bound)
+        refuse_too_many(taken + 1, state, "Give saveat=..., the times to be saved, or a larger step.")
+    return bound
 
 
 def _strip(job: _Job) -> _Job:
     """Without what is handed over block by block, and would make every length of it another program."""
-    return dataclasses.replace(job, steps=None, saveat=None)
+    return dataclasses.replace(job, saveat=None)
 
 
-def _blocks(steps: Array | None) -> Iterator[tuple[Any, Any]]:
+def _blocks(steps: Steps | None, bound: int) -> Iterator[tuple[Any, Any]]:
     """Prescribed steps in blocks of one size, the last one filled up with inactive steps."""
     if steps is None:
         while True:
             yield None, None
-    sizes = np.asarray(steps)
-    for begin in range(0, len(sizes), _SEGMENT):
-        block = sizes[begin : begin + _SEGMENT]
+    for begin in range(0, max(min(len(steps), bound), 1), _SEGMENT):
+        block = np.asarray(steps[begin : min(begin + _SEGMENT, bound)])
         fill = _SEGMENT - len(block)
         yield (
             jnp.asarray(np.append(block, np.ones(fill))),

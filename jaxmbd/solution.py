@@ -1,7 +1,7 @@
 """What a run gives back."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import equinox as eqx
 import jax
@@ -9,14 +9,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
+from .observe import observe
+from .quadrature import accumulate
 from .results import RESULTS
+from .system.blame import not_finite
 from .system.contact import ContactLoads
+from .system.elements import ground
 from .system.equations import AbstractSystem
 from .system.frames import Frame
-from .system.parameters import is_traced, unknown
+from .system.parameters import is_traced, read, unknown, vector
 from .system.reactions import contact_loads, contact_places, joint_reaction
 from .system.state import State
 from .system.system import System
+from .system.views import PointView, Scene
 
 
 class SimulationError(RuntimeError):
@@ -25,29 +31,6 @@ class SimulationError(RuntimeError):
     def __init__(self, message: str, solution: "Solution"):
         super().__init__(message)
         self.solution = solution
-
-
-class Energy(NamedTuple):
-    kinetic: Float[Array, "rows"]
-    """J"""
-    potential: Float[Array, "rows"]
-    """J"""
-    total: Float[Array, "rows"]
-    """J"""
-
-
-class Reaction(eqx.Module):
-    """What a joint does to its second body, about the joint's point, in the ground's axes. `force, torque = ...` unpacks it."""
-
-    force: Float[Array, "rows d"]
-    """N"""
-    torque: Float[Array, "rows ..."]
-    """N m; about z in a planar model"""
-    unique: bool = eqx.field(static=True)
-    """False: the joint is part of a redundant loop, other reactions would give the same motion"""
-
-    def __iter__(self) -> Iterator[Array]:
-        return iter((self.force, self.torque))
 
 
 class Solution(eqx.Module):
@@ -69,6 +52,8 @@ class Solution(eqx.Module):
     """s, the accepted step sizes: `simulate(..., step=solution.steps)` replays them. Under jit, zeros follow them."""
     orders: Int[Array, "steps"] | None = None
     """of the accepted steps, if they vary; `BDF(orders=solution.orders)` replays them"""
+    tried: Float[Array, ""] | None = None
+    """s, the last step that was tried, accepted or not"""
 
     @property
     def ts(self) -> Float[Array, "rows"]:
@@ -102,12 +87,16 @@ class Solution(eqx.Module):
         text = RESULTS[self.result]
         if is_traced(self.result, self.final) or self.final.t.ndim > 0:
             return text
+        when = f"t = {float(self.final.t):.6g} s"
+        for code, place in ((RESULTS.not_finite, "after"), (RESULTS.not_finite_at_start, "at")):
+            if bool(self.result == code):
+                guilty = not_finite(self.system, self.final, 0.0 if self.tried is None else self.tried)
+                return f"{guilty or 'something'} is not finite {place} {when}; {text}"
         headline = _headline(self.result)
         if headline:
-            where = self.system.describe_unknown(int(self.blame))
-            return f"{headline} at t = {float(self.final.t):.6g} s, worst element: {where}; {text}"
+            return f"{headline} at {when}, worst element: {self.system.describe_unknown(int(self.blame))}; {text}"
         if bool(self.result == RESULTS.max_steps_reached):
-            return f"{text} It reached t = {float(self.final.t):.6g} s."
+            return f"{text} It reached {when}."
         return text
 
     def raise_if_failed(self) -> "Solution":
@@ -134,16 +123,33 @@ class Solution(eqx.Module):
 
     def orientation(self, body: str) -> Float[Array, "rows ..."]:
         """Euler parameters, scalar first; the angle [rad] of a planar body or of a rotor"""
-        group, _, where = self._body(body)
-        if not group.body.has_orientation:
-            raise ValueError(f"body {body!r} is a point mass: it has no orientation.")
+        where = self._oriented(body)
         turns = self.q[:, where.start + self._dimension() : where.stop]
         return turns[:, 0] if turns.shape[1] == 1 else turns
 
-    def angular_velocity(self, body: str) -> Float[Array, "rows ..."]:
-        """rad/s, in the ground's axes; about z for a planar body"""
-        spin = self._frame(body).angular_velocity
-        return spin[:, 2] if self._dimension() == 2 else spin
+    def rotation(self, body: str) -> Float[Array, "rows d d"]:
+        """Matrices that turn the body's axes into the ground's: 3 x 3, in a planar model 2 x 2."""
+        self._oriented(body)
+        d = self._dimension()
+        return self._frame(body).rotation[:, :d, :d]
+
+    def angular_velocity(self, body: str, axes: str = "ground") -> Float[Array, "rows ..."]:
+        """rad/s, in the ground's or in the body's axes; about z for a planar body"""
+        if axes not in ("ground", "body"):
+            raise ValueError(f"axes must be 'ground' or 'body', got {axes!r}.")
+        frame = self._frame(body)
+        if self._dimension() == 2:
+            return frame.angular_velocity[:, 2]
+        return frame.angular_velocity if axes == "ground" else jnp.einsum("tij,ti->tj", frame.rotation, frame.angular_velocity)
+
+    def point(self, body: str, local: Any) -> PointMotion:
+        """Motion of a body-fixed point, given in the body's axes from its centre of mass [m]."""
+        self._oriented(body)
+        d = self._dimension()
+        local = read(f"body {body!r}", "point", vector("m", d), local)
+        return PointMotion(*(part[:, :d] for part in self._rowwise(eqx.Partial(_point, body=body, local=jnp.asarray(local)))))
+
+    # --- loads by name ------------------------------------------------------------------------------------------------------------------
 
     def reaction(self, joint: str) -> Reaction:
         """Force and torque of a joint on its second body, about the joint's point, in the ground's axes."""
@@ -166,12 +172,63 @@ class Solution(eqx.Module):
             raise ValueError(unknown("contact", name, contact_places(system)))
         return self._rowwise(eqx.Partial(_contact, name=name))
 
+    def force(self, element: str) -> Load:
+        """Forces and torques of a force element or contact on each of its bodies; of springs also tension, length or angle, and rate."""
+        system = self._mechanism("force")
+        bodies = {name: own for group in system.force_groups for name, own in zip(group.names, group.bodies, strict=True)}
+        if element not in bodies:
+            raise ValueError(unknown("force", element, bodies))
+        force, torque, stretch = self._over_rows(eqx.Partial(_load, element=element))
+        if system.planar:
+            force, torque = force[..., :2], torque[..., 2]
+        names = (*system.body_names, ground.name)
+        return Load(force, torque, **stretch, bodies=tuple(names[body] for body in bodies[element]))
+
+    def joint(self, joint: str) -> JointMotion:
+        """Angle and travel of a joint, with their rates."""
+        system = self._mechanism("joint")
+        if joint not in system.row_slices():
+            raise ValueError(unknown("joint", joint, system.row_slices()))
+        return JointMotion(**self._over_rows(eqx.Partial(_joint, joint=joint)))
+
+    # --- anything by name ---------------------------------------------------------------------------------------------------------------
+
+    @overload
+    def observe(self, names: str) -> Float[Array, "..."]: ...
+
+    @overload
+    def observe(self, names: Sequence[str]) -> dict[str, Float[Array, "..."]]: ...
+
+    def observe(self, names):
+        """What has a name such as "rod.x", "spring.force", "hinge.angle", "energy.total": a number for every row.
+
+        With a reducer, "peak:rod.x", "mean:spring.force", ..., one number for the run. Several names give a dictionary, and compile together.
+        `system.observable_names()` lists the names. For what is integrated over time ("spring.work") rows should be steps, or as dense.
+        """
+        wanted = (names,) if isinstance(names, str) else tuple(names)
+        found = self._over_rows(eqx.Partial(_observe, names=wanted)) if wanted else {}
+        return found[names] if isinstance(names, str) else {name: found[name] for name in wanted}  # jit sorts them
+
+    def observable_names(self) -> list[str]:
+        """All names that `observe` understands, without reducers and points of bodies."""
+        return self.system.observable_names()
+
     # --- energy and constraints ---------------------------------------------------------------------------------------------------------
 
     def energy(self) -> Energy:
         """Kinetic and potential energy [J] of every row."""
         kinetic, potential = self._rowwise(_energies)
         return Energy(kinetic, potential, kinetic + potential)
+
+    def work(self) -> dict[str, ElementWork]:
+        """By name, what has worked since the first row: force elements, contacts, joints that are driven or held by penalties, gravity, the
+        drives of rotors.
+
+        Kinetic and potential energy change by the sum of what is supplied; what remains, "energy.error", is numerical. The integrals over
+        time have fourth order in the distance of rows: save steps (`saveat=None`), or times as dense.
+        """
+        columns = (part.T for part in self._over_rows(_work))
+        return {name: ElementWork(*parts) for name, parts in zip(self.system.workers(), zip(*columns, strict=True), strict=True)}
 
     def constraint_violation(self) -> Float[Array, "rows"]:
         """Largest |Phi| of every row (lengths in m, others in rad)."""
@@ -193,6 +250,13 @@ class Solution(eqx.Module):
             raise ValueError(unknown("body", name, slices))
         return slices[name]
 
+    def _oriented(self, name: str) -> slice:
+        """Coordinates of a body that has an orientation."""
+        group, _, where = self._body(name)
+        if not group.body.has_orientation:
+            raise ValueError(f"body {name!r} is a point mass: it has no orientation.")
+        return where
+
     def _frame(self, name: str) -> Frame:
         self._body(name)
         place = self._mechanism("a body").body_names.index(name)
@@ -200,18 +264,27 @@ class Solution(eqx.Module):
         return jax.tree.map(lambda leaf: leaf[:, place], frames)
 
     def _rowwise(self, function: Callable[[Any, State], Any]) -> Any:
-        """function(system, state) of every row, compiled once a function and a power of two of rows."""
+        """function(system, state) of every row."""
+        return self._over_rows(eqx.Partial(_each_row, function))
+
+    def _over_rows(self, function: Callable[[Any, State], Any]) -> Any:
+        """function(system, states) of all rows, compiled once a function and a power of two of rows. It sees the last row repeated, and what it
+        returns has numbers for each row, or some that do not depend on repeated rows."""
+        if is_traced(self, function):
+            return function(self.system.prepare(), self.states)
+        if self.ts.ndim != 1:
+            raise ValueError(
+                "this is a batch of runs: ask inside jax.vmap, or take one lane, jax.tree.map(lambda leaf: leaf[i], solution)."
+            )
         rows = self.ts.shape[0]
-        if is_traced(self):
-            return jax.vmap(lambda state: function(self.system.recall(state.memory), state))(self.states)
         full = 1 << (rows - 1).bit_length()
         pad = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], full - rows, axis=0)])  # noqa: E731
         padded = jax.tree.map(lambda leaf: pad(np.asarray(leaf)), self.states)  # numpy: each slice of a JAX array is a program
-        values = _map_rows(self.system, padded, function)
-        return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[:rows]), values)
+        values = _compiled(self.system, padded, function)
+        return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[:rows]) if leaf.ndim else leaf, values)
 
 
-# What `_rowwise` maps stands here by name: a function made anew at each call would be compiled anew.
+# What runs over rows stands here by name: a function made anew at each call would be compiled anew.
 
 
 def _frames(system: System, state: State) -> Frame:
@@ -235,9 +308,47 @@ def _contact(system: System, state: State, name: str) -> ContactLoads:
     return contact_loads(system, name, state)
 
 
-@eqx.filter_jit
-def _map_rows(system: AbstractSystem, states: State, function: Callable[[Any, State], Any]) -> Any:
+def _point(system: System, state: State, body: str, local: Array) -> tuple[Array, Array, Array]:
+    point = PointView(Scene(system, state), body, local)
+    return point.position, point.velocity, point.acceleration
+
+
+def _load(system: System, states: State, element: str) -> tuple[Array, Array, dict[str, Array | None]]:
+    table, look, _ = system.owners()[element]
+    wrench = _each_row(lambda system, state: look(Scene(system, state)).wrench, system, states)
+    tension = "force" if "length" in table else "torque" if "angle" in table else ""
+    return wrench.force, wrench.torque, _quantities(system, states, element, length="length", angle="angle", rate="rate", tension=tension)
+
+
+def _joint(system: System, states: State, joint: str) -> dict[str, Array | None]:
+    return _quantities(system, states, joint, angle="angle", rate="rate", travel="travel", travel_rate="travel_rate")
+
+
+def _quantities(system: System, states: State, owner: str, **wanted: str) -> dict[str, Array | None]:
+    """Observables of an owner, those it has; two that are numbered, "angle1" and "angle2", as columns of one."""
+    table = system.owners()[owner].table
+    names = {key: [f"{owner}.{one}" for one in (name, f"{name}1", f"{name}2") if one in table] for key, name in wanted.items()}
+    seen = observe(system, states, [name for group in names.values() for name in group])
+    found = {key: [seen[name] for name in group] for key, group in names.items()}
+    return {key: None if not parts else parts[0] if len(parts) == 1 else jnp.stack(parts, 1) for key, parts in found.items()}
+
+
+def _observe(system: AbstractSystem, states: State, names: tuple[str, ...]) -> dict[str, Array]:
+    return observe(system, states, names)
+
+
+def _work(system: AbstractSystem, states: State) -> tuple[Array, Array, Array]:
+    supplied, stored = accumulate(system, states, lambda scene: (scene.flows.supplied, scene.flows.stored))
+    return supplied - (stored - stored[0]), stored - stored[0], supplied
+
+
+def _each_row(function: Callable[[Any, State], Any], system: AbstractSystem, states: State) -> Any:
     return jax.vmap(lambda state: function(system.recall(state.memory), state))(states)
+
+
+@eqx.filter_jit
+def _compiled(system: AbstractSystem, states: State, function: Callable[[Any, State], Any]) -> Any:
+    return function(system.prepare(), states)
 
 
 def _headline(result: RESULTS) -> str:
@@ -246,6 +357,7 @@ def _headline(result: RESULTS) -> str:
         (RESULTS.step_too_small, "step too small"),
         (RESULTS.newton_failed, "Newton's method failed"),
         (RESULTS.singular_configuration, "singular configuration"),
+        (RESULTS.diverged, "the motion exploded"),
     ):
         if bool(result == code):
             return text

@@ -141,10 +141,27 @@ class Sling(mbd.AbstractSystem):
         return jnp.stack([q[0] - arm * jnp.cos(q[2]), q[1] - arm * jnp.sin(q[2])])
 
 
-def spinning_body() -> mbd.Model:
-    """A torque-free asymmetric body, tumbling about its unstable axis: the mass matrix depends on the Euler parameters."""
-    body = mbd.RigidBody("body", mass=2.0, inertia=(1.0, 2.0, 3.0), velocity=(0.1, 0, 0), angular_velocity=(0.1, 3.0, 0.2))
-    return mbd.Model([body], forces=[mbd.Gravity((0.0, 0.0, 0.0))])
+def sling_reference(ts):
+    """(q, v, x, lambda) of the sling with its default numbers, from its angle a: (x, y) = L(t) (cos a, sin a), projected by hand."""
+
+    def parts(t, s):
+        a, w, x = s
+        radial, across = np.array([np.cos(a), np.sin(a), 0.0]), np.array([-np.sin(a), np.cos(a), 0.0])
+        arm, speed, change = 1.0 + 0.2 * np.sin(2.0 * t), 0.4 * np.cos(2.0 * t), -0.8 * np.sin(2.0 * t)
+        along = arm * across + np.array([0.0, 0.0, 1.0])  # dq / da
+        q, v = arm * radial + np.array([0.0, 0.0, a]), speed * radial + w * along
+        mass = np.array([1.0, 1.0, 0.1]) * (1.0 + 0.2 * q[0] ** 2)
+        force = np.array([0.3 * np.sin(3.0 * t) + 0.2 * x, x - GRAVITY, -0.2 * w])
+        rest = (change - arm * w**2) * radial + 2.0 * speed * w * across  # of the acceleration, without a''
+        turning = along @ (force - mass * rest) / (along @ (mass * along))
+        left = force - mass * (rest + turning * along)
+        return q, v, [x], left[:2], [w, turning, (q[0] - x) / 0.5 + 0.1 * np.cos(t)]
+
+    run = solve_ivp(
+        lambda t, s: parts(t, s)[-1], (0.0, float(np.max(ts))), [0.0, 0.0, 0.3], method="DOP853", t_eval=ts, rtol=1e-13, atol=1e-13
+    )
+    rows = [parts(t, s)[:-1] for t, s in zip(run.t, run.y.T, strict=True)]
+    return [np.stack(column) for column in zip(*rows, strict=True)]
 
 
 INTEGRATORS = {

@@ -147,7 +147,10 @@ def test_spheres_stay_in_their_box_and_lose_energy():
     assert kinetic[-1] < 0.01 * kinetic.max()
     # A sphere of 10 g that falls from 24 mm dips into a spring of 1 MN/m^1.5 by 0.14 mm at most.
     for group in ("spheres", "walls"):
-        assert np.asarray(solution.contact(group).gap).min() > -2e-4
+        loads, seen = solution.contact(group), solution.observe([f"{group}.gap", f"{group}.normal_force"])
+        assert np.asarray(loads.gap).min() > -2e-4
+        np.testing.assert_array_equal(seen[f"{group}.gap"], np.asarray(loads.gap).min(axis=1))
+        np.testing.assert_allclose(seen[f"{group}.normal_force"], np.asarray(loads.normal_force).sum(axis=1))
 
 
 @pytest.mark.parametrize(

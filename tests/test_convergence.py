@@ -1,24 +1,77 @@
-"""Adaptive integrators on the ready-made problems: the error follows the tolerance."""
+"""Adaptive integrators on smooth motions with independent references: the error follows the tolerance, and is of its size."""
 
+import functools
 import itertools
 
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from benchmarks.smooth_problems import SMOOTH
 
 from .registry import INTEGRATORS
 
-TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-
-# Planar variants where the problem offers them: they compile faster, and the spatial twins are compared with them elsewhere.
-PROBLEMS = {
-    "pendulum": (mbd.problems.pendulum, {"spatial": False}),
-    "four-bar": (mbd.problems.four_bar, {}),
-    "slider-crank": (mbd.problems.slider_crank, {}),
-    "spinning-top": (mbd.problems.spinning_top, {}),
-    "chain": (mbd.problems.chain, {"n": 4, "spatial": False}),
+METHODS = {
+    **INTEGRATORS,
+    "bdf": lambda tolerance: mbd.BDF(tolerance, velocity_error=True),
+    "dormand-prince": lambda tolerance: mbd.DormandPrince(tolerance, tolerance),
 }
+FAST = {"pendulum": tuple(METHODS), "four-bar": tuple(METHODS), "spinning-top": ("hht", "bdf", "rosenbrock-nystrom"), "chain": ("bdf",)}
+"""The others wait for `-m slow`."""
+CASES = [pytest.param(p, m, marks=() if m in FAST.get(p, ()) else pytest.mark.slow) for p in SMOOTH for m in METHODS]
+ROUNDING = 1e-11
+"""m or rad: what may be left of an error at any tolerance"""
+
+
+@functools.cache
+def built(problem):
+    return SMOOTH[problem].model().build()
+
+
+@pytest.mark.parametrize("problem", [pytest.param(p, marks=pytest.mark.slow if p.endswith("-3d") else ()) for p in SMOOTH])
+def test_references_start_where_the_models_do(problem):
+    q, v = SMOOTH[problem].place(SMOOTH[problem].motion.start[:, None])
+    np.testing.assert_allclose(q[0], built(problem).q0, atol=1e-13)
+    np.testing.assert_allclose(v[0], built(problem).v0, atol=1e-13)
+
+
+@functools.cache
+def errors_of(problem, method, tolerance):
+    """Largest of q and v, at the accepted steps and at times between them."""
+    given, found = SMOOTH[problem], []
+    for times in (None, np.linspace(0.0, given.t1, 41)):
+        run = mbd.simulate(built(problem), given.t1, integrator=METHODS[method](tolerance), saveat=times)
+        found += [float(np.max(np.abs(got - want))) for got, want in zip((run.q, run.v), given.reference(run.ts), strict=True)]
+    return found
+
+
+@pytest.mark.parametrize(("problem", "method"), CASES)
+class TestSmoothMotions:
+    """Over a few periods, against equations in minimal coordinates that were derived by hand and solved by scipy, or closed forms."""
+
+    TOLERANCES = (1e-4, 1e-6, 1e-8)
+
+    def test_error_is_of_the_size_of_the_tolerance(self, problem, method):
+        """At most 100 tolerances; of HHT, which is of order 2, at most 10 tolerance^(2/3)."""
+        errors = [errors_of(problem, method, tolerance)[0] for tolerance in self.TOLERANCES]
+        allowed = [10 * tolerance ** (2 / 3) if method == "hht" else 100 * tolerance for tolerance in self.TOLERANCES]
+        assert all(error <= most for error, most in zip(errors, allowed, strict=True)), np.divide(errors, allowed)
+
+    def test_error_falls_with_the_tolerance(self, problem, method):
+        errors = [max(errors_of(problem, method, tolerance)[0], ROUNDING) for tolerance in self.TOLERANCES]
+        assert all(tight <= 1.5 * loose for loose, tight in itertools.pairwise(errors)), errors
+        assert np.polyfit(np.log(self.TOLERANCES), np.log(errors), 1)[0] > 0.6, errors  # theory: 2/3 with a method of order 2
+
+    def test_states_between_steps_are_as_accurate_as_the_steps(self, problem, method):
+        for tolerance in self.TOLERANCES:
+            at_steps, between = np.split(np.array(errors_of(problem, method, tolerance)), 2)
+            # Velocities of DormandPrince: a polynomial of the order of the method, with a constant of its own.
+            assert np.all(between < np.array([2, 4]) * at_steps + ROUNDING), (
+                f"{between / at_steps} times the errors of q and v at steps, at {tolerance:.0e}"
+            )
+
+
+TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 
 
 def check(errors):
@@ -28,18 +81,13 @@ def check(errors):
     assert all(tight <= 2 * loose for loose, tight in itertools.pairwise(errors)), errors
 
 
-# The slider-crank is driven: the state-space form leaves nothing to integrate.
-CASES = [(p, i) for p in PROBLEMS for i in INTEGRATORS if (p, i) != ("slider-crank", "rosenbrock-nystrom")]
-
-
-@pytest.mark.parametrize(("problem", "name"), CASES)
-def test_error_follows_the_tolerance(problem, name):
-    (function, options), integrator = PROBLEMS[problem], INTEGRATORS[name]
-    system = function(**options).build()
-    times = np.linspace(0.0, 1.0, 21)
-    reference = mbd.simulate(system, 1.0, integrator=integrator(tolerance=1e-10), saveat=times).q
-    runs = [mbd.simulate(system, 1.0, integrator=integrator(tolerance=t), saveat=times) for t in TOLERANCES]
-    check([float(np.max(np.abs(run.q - reference))) for run in runs])
+@pytest.mark.parametrize("method", ["hht", "bdf"])
+def test_driven_slider_crank_follows_its_closed_form(method):
+    """Nothing is left to integrate: every position follows from time. The crank turns evenly."""
+    system, times = mbd.problems.slider_crank().build(), np.linspace(0.0, 1.0, 21)
+    q, _ = SMOOTH["slider-crank"].place(4 * np.pi * np.stack([times, np.ones_like(times)]))
+    runs = [mbd.simulate(system, 1.0, integrator=INTEGRATORS[method](tolerance=t), saveat=times) for t in TOLERANCES]
+    check([float(np.max(np.abs(run.q - q))) for run in runs])
 
 
 TIMES = np.linspace(0.0, 2.0, 41)

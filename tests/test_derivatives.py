@@ -10,10 +10,10 @@ import pytest
 
 import jaxmbd as mbd
 
-from .registry import CartesianPendulum, DrivenFilter
+from .registry import CartesianPendulum, DrivenFilter, Sling
 
 HHT = mbd.HHT(tolerance=1e-5)
-ROOM = 256
+ROOM = 1024
 
 
 def differences(function, at, increment=1e-5):
@@ -145,6 +145,105 @@ class TestEquations:
 
         # x = 1 + F t^2 / (2 m)
         assert jax.grad(end)(4.0) == pytest.approx(-1.0 / 16.0, rel=1e-9)
+
+
+class Chained(mbd.AbstractSystem):
+    """Two masses on nonlinear springs: family A by gravity and drag, family B between them."""
+
+    stiffness: jax.Array
+    q0: jax.Array = eqx.field(default_factory=lambda: jnp.array([1.0, 0.5]))
+    v0: jax.Array = eqx.field(default_factory=lambda: jnp.array([0.0, 1.0]))
+
+    def mass(self, q):
+        return 2.0 * jnp.eye(2)
+
+    def force(self, q, v, t):
+        return -self.stiffness[0] * jnp.sin(q) - 0.1 * v**3
+
+    def stiff_force(self, q, v, t):
+        pull = 200.0 * self.stiffness[1] * jnp.sinh(q[0] - q[1])
+        return jnp.stack([-pull, pull])
+
+
+def slow(*names):
+    return [pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+class TestSecondDerivatives:
+    """Hessians (forward over reverse) against differences of gradients: roots are differentiated with the Jacobian that moves along."""
+
+    CONSTRAINED: ClassVar = {
+        "hht": mbd.HHT(1e-5),
+        "bdf": mbd.BDF(1e-5),
+        "stabilised bdf": mbd.BDF(1e-5, order=3, form="three-field", index="stabilized-2"),
+        "rosenbrock-nystrom": mbd.RosenbrockNystrom(),
+        "dormand-prince": mbd.DormandPrince(),
+    }
+    FREE: ClassVar = {"semi-explicit": mbd.SemiExplicit(0.5, 0.6), "theta": mbd.Theta(), "verlet": mbd.Verlet()}
+
+    @pytest.mark.parametrize("name", ["hht", "bdf", *slow("stabilised bdf", "rosenbrock-nystrom", "dormand-prince")])
+    def test_constrained(self, name):
+        """By length and gravity; constraints, mass and drive depend on position, time and a differential state."""
+        self._check(self.CONSTRAINED[name], lambda p: Sling(p[1], 10.0 * p[0]), jnp.array([0.981, 1.0]), np.full(8, 0.05))
+
+    @pytest.mark.parametrize("name", ["semi-explicit", *slow("theta", "verlet")])
+    def test_free(self, name):
+        self._check(self.FREE[name], Chained, jnp.array([9.81, 1.0]), np.full(20, 0.005))
+
+    @staticmethod
+    def _check(integrator, system, at, steps):
+        end = lambda p: mbd.simulate(system(p), steps.sum(), integrator=integrator, step=steps).final.q[0]  # noqa: E731
+        gradient, hessian = jax.jit(jax.grad(end)), np.asarray(jax.jit(jax.hessian(end))(at))
+        expected = differences(lambda p: np.asarray(gradient(jnp.asarray(p))), at)
+        # Rounding of gradients over the increment: 1e-15 / 1e-5.
+        np.testing.assert_allclose(hessian, expected, atol=1e-7 * np.abs(expected).max())
+        np.testing.assert_allclose(hessian, hessian.T, atol=1e-11 * np.abs(hessian).max())
+
+
+class Hardening(mbd.AbstractSystem):
+    """A unit mass on a spring that becomes stiffer: derivatives of all orders by two numbers."""
+
+    q0: jax.Array
+    v0: jax.Array
+    stiffness: jax.Array
+
+    def mass(self, q):
+        return jnp.eye(1)
+
+    def force(self, q, v, t):
+        return -self.stiffness[0] * q - self.stiffness[1] * q**3
+
+
+class TestEveryMode:
+    """The default serves forward and reverse mode, over each other, and inside of what traces before it differentiates."""
+
+    AT = jnp.array([3.0, 2.0])
+
+    @staticmethod
+    def end(p):
+        system = Hardening(jnp.ones(1), jnp.zeros(1), p)
+        return mbd.simulate(system, 1.0, integrator=mbd.Verlet(), step=np.full(20, 0.05)).final.q[0]
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def gradient(cls):
+        return jax.jit(jax.grad(cls.end))
+
+    @pytest.mark.parametrize(
+        "first",
+        [
+            lambda f: jax.jacfwd(jax.jit(f)),
+            lambda f: jax.grad(lambda p: jnp.sum(jax.lax.map(jax.checkpoint(f), p[None]))),
+        ],
+        ids=["forward of jit", "reverse of map and checkpoint"],
+    )
+    def test_first_derivatives(self, gradient, first):
+        np.testing.assert_allclose(first(self.end)(self.AT), gradient(self.AT), rtol=1e-12)
+
+    @pytest.mark.parametrize("inner", [jax.jacfwd, jax.jacrev])
+    def test_reverse_over_either(self, gradient, inner):
+        expected = differences(lambda p: np.asarray(gradient(jnp.asarray(p))), self.AT)
+        np.testing.assert_allclose(jax.jacrev(inner(self.end))(self.AT), expected, rtol=1e-7)  # rounding over the increment
 
 
 class TestPlainFunctions:

@@ -26,6 +26,12 @@ def run(model, t1, tolerance=1e-5, alpha=-0.3):
     return solution
 
 
+def energy_closes(solution, share):
+    """Whether what nothing has supplied is less than a share of the energy that is turned over."""
+    turned = np.max(solution.energy().kinetic) + sum(np.max(np.abs(work.supplied)) for work in solution.work().values())
+    return np.max(np.abs(solution.observe("energy.error"))) < share * turned
+
+
 def test_the_registry_names_functions_of_the_module():
     for name, problem in PROBLEMS.items():
         assert problem.function is getattr(mbd.problems, name.replace("-", "_"))
@@ -55,6 +61,7 @@ def test_slider_crank_follows_its_closed_form():
     # some 1e-3 m/s beside 1.3 m/s.
     rate = -crank * speed * np.sin(angle) * (1 + crank * np.cos(angle) / reach)
     np.testing.assert_allclose(solution.velocity("piston")[:, 0], rate, atol=5e-3)
+    assert energy_closes(solution, 2e-3)
 
 
 def fourth_joint(angle, crank=0.2, coupler=0.5, rocker=0.4, base=0.5):
@@ -94,6 +101,7 @@ def test_double_pendulum_has_the_data_of_the_paper_and_moves_alike_in_space(tmp_
     np.testing.assert_allclose(planar.position("rod1")[0], (1.0, 0.0), atol=1e-12)
     np.testing.assert_allclose(planar.position("rod2")[0], (3.4488887, -0.388228), atol=1e-6)
     np.testing.assert_allclose(planar.velocity("rod2")[0], (3.8822857, 14.4888887), atol=1e-6)
+    assert energy_closes(planar, 4e-3)  # twice the error below: energy is quadratic
     spatial = run(mbd.problems.double_pendulum(spatial=True), 1.0)
     # The global error of HHT is about 4 tolerance^(2/3) = 2e-3 rad on this problem, 3.5 m from the hinge.
     for body in ("rod1", "rod2"):
@@ -200,3 +208,4 @@ def test_impact_agrees_with_minimal_coordinates_and_with_momentum():
     np.testing.assert_allclose((solution.position("impactor")[-1] - 0.4 * along) @ across, exact.y[0, -1], atol=4e-6)
     np.testing.assert_allclose(solution.position("target")[-1, 1] - 0.45, exact.y[2, -1], atol=4e-6)
     np.testing.assert_allclose(lift[-1], exact.y[3, -1], atol=1e-2)
+    assert energy_closes(solution, 1e-2)

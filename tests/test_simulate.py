@@ -63,8 +63,8 @@ class TestOutput:
     def test_replayed_steps_give_the_same_motion(self, pendulum, run):
         replay = mbd.simulate(pendulum, 1.0, integrator=HHT, step=run.steps)
         np.testing.assert_allclose(replay.ts, run.ts, atol=1e-12)
-        # Newton stops at a thousandth of the tolerance in the first run, near rounding in the second.
-        np.testing.assert_allclose(replay.q, run.q, atol=1e-7)
+        # Newton stops at a thousandth of the tolerance in each step of the first run, near rounding in the second.
+        np.testing.assert_allclose(replay.q, run.q, atol=1e-9 * run.stats["steps"])
 
     def test_fixed_steps_end_exactly_at_t1(self, pendulum):
         run = mbd.simulate(pendulum, 0.105, integrator=HHT, step=0.01)
@@ -101,10 +101,10 @@ class TestOutput:
 
     def test_steps_recorded_under_jit_can_be_replayed(self, pendulum, run):
         """Zeros follow them in the record."""
-        recorded = jax.jit(lambda t1: mbd.simulate(pendulum, t1, integrator=HHT, max_steps=300).steps)(1.0)
+        recorded = jax.jit(lambda t1: mbd.simulate(pendulum, t1, integrator=HHT, max_steps=1024).steps)(1.0)
         replay = mbd.simulate(pendulum, 1.0, integrator=HHT, step=recorded)
         assert replay.stats["steps"] == run.stats["steps"]
-        np.testing.assert_allclose(replay.q[-1], run.q[-1], atol=1e-7)
+        np.testing.assert_allclose(replay.q[-1], run.q[-1], atol=1e-9 * run.stats["steps"])
 
     def test_min_step_is_a_lower_bound(self, pendulum):
         run = mbd.simulate(pendulum, 1.0, integrator=mbd.HHT(tolerance=1e-3), min_step=0.005)
@@ -168,20 +168,19 @@ class TestFailure:
 
     def test_failing_run_returns_what_it_has(self):
         run = mbd.simulate(wall(1.0), 2.0, integrator=HHT, throw=False)
-        assert bool(run.result == mbd.RESULTS.step_too_small)
+        assert bool(run.result == mbd.RESULTS.not_finite)
         assert 0.9 < run.ts[-1] <= 1.0
         assert np.all(np.isfinite(run.q))
-        assert "step too small at t = 1" in run.message
-        assert "coordinate 0" in run.message
+        assert "force(q, v, t) is not finite after t = 1 s" in run.message
 
     def test_failing_run_raises_with_the_solution_attached(self):
-        with pytest.raises(mbd.SimulationError, match="step too small at t = 1") as caught:
+        with pytest.raises(mbd.SimulationError, match="not finite after t = 1") as caught:
             mbd.simulate(wall(1.0), 2.0, integrator=HHT)
         assert caught.value.solution.ts[-1] > 0.9
 
-    def test_prescribed_steps_stop_where_newton_fails(self):
+    def test_prescribed_steps_stop_where_forces_are_not_finite(self):
         run = mbd.simulate(wall(1.0), 2.0, integrator=HHT, step=0.3, throw=False)
-        assert bool(run.result == mbd.RESULTS.newton_failed)
+        assert bool(run.result == mbd.RESULTS.not_finite)
         assert run.stats["steps"] == 3
 
     def test_too_few_steps_allowed(self, pendulum):
@@ -199,7 +198,7 @@ class TestFailure:
         np.testing.assert_allclose(batch.final.t[np.array([0, 2])], 2.0)
 
     def test_failure_raises_under_jit(self):
-        with pytest.raises(Exception, match="smaller than min_step"):
+        with pytest.raises(Exception, match="became NaN or infinite"):
             jax.block_until_ready(jax.jit(lambda s: mbd.simulate(wall(s), 2.0, integrator=HHT).final.q)(1.0))
 
 
@@ -209,7 +208,7 @@ class TestBatch:
 
         def end(gravity):
             system = eqx.tree_at(lambda s: s.gravity, pendulum, gravity)
-            solution = mbd.simulate(system, 1.0, integrator=HHT, max_steps=512)
+            solution = mbd.simulate(system, 1.0, integrator=HHT, max_steps=1024)
             return solution.final.q, solution.stats["steps"]
 
         q, steps = jax.vmap(end)(gravities)

@@ -12,10 +12,10 @@ from ..system.contact import AbstractContact
 from ..system.contact_laws import HertzLine, HuntCrossley
 from ..system.drivers import Motion
 from ..system.elements import ground
-from ..system.forces import PointForce
 from ..system.friction import AbstractFriction
 from ..system.hertz import HertzPoint, line_stiffness
 from ..system.joints import AbstractJoint, Cylindrical, Parallel, Penalty, Planar, Revolute
+from ..system.loads import PointForce
 from ..system.model import Model
 from ..system.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
 from ..system.rotors import Rotor

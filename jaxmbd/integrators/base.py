@@ -58,6 +58,8 @@ class StepInfo(eqx.Module):
     worst: Int[Array, ""]
     """the entry of (q, multipliers, x) that is to blame"""
     work: Work
+    finite: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(True))
+    """False: equations were not finite where they were to be solved; the loop looks at the new state itself"""
     singular: Bool[Array, ""] = eqx.field(default_factory=lambda: jnp.array(False))
     """True: the constraints are (nearly) singular here; `worst` is then the row to blame"""
     order: Int[Array, ""] | None = None
@@ -88,6 +90,13 @@ class AbstractIntegrator(eqx.Module):
     """Whether `StepInfo.stiffness` is filled."""
     even_end: ClassVar[bool] = False
     """Whether the last few adaptive steps share what is left evenly, instead of ending with one that may be tiny."""
+
+    implicit_in_b: ClassVar[bool] = False
+    """Whether family B does not limit the step of a method that is explicit otherwise."""
+
+    def amplification(self, h: float, k: float, c: float) -> float | None:
+        """By how much a step h multiplies a disturbance of q'' = -k q - c q', on the host; None: it is not known to be limited."""
+        return None
 
     def default_controller(self) -> AbstractController:
         raise NotImplementedError

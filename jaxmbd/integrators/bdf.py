@@ -11,14 +11,15 @@ from jaxtyping import Array, Float, Int
 
 from ..control import AbstractController, LocalError
 from ..solvers import linear
-from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
-from ..system.equations import AbstractSystem
+from ..solvers.newton import NewtonInfo, Recycled, modified_newton
+from ..solvers.roots import frozen, implicit_root
+from ..system.equations import AbstractSystem, constraint_rate
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
 from .bdf_equations import Equations, Layout, average_mass, average_stiffness
 from .bdf_start import flat_past, smooth_past
-from .common import coordinate_weights, frozen, rms
+from .common import VELOCITY_CORRECTOR, along_constraints, coordinate_weights, rms, velocity_rounding
 from .interpolation import state_between
 from .multistep import Past, interpolation_weights
 from .order_control import Attempt, Orders
@@ -50,6 +51,10 @@ class Scratch(eqx.Module):
     """largest |q| so far, for the error weights"""
     largest_v: Float[Array, "q"]
     largest_x: Float[Array, "x"]
+    velocities: Float[Array, "points q"]
+    """of the past, each the nearest that satisfies the constraints at its time"""
+    velocity: Float[Array, "q"]
+    """the same where the last attempt ended"""
 
 
 class BDF(AbstractIntegrator):
@@ -59,7 +64,13 @@ class BDF(AbstractIntegrator):
     through the last values on the grid as it is (variable coefficients): no interpolation, and a grid may change at every step.
 
     - `tolerance`: the accepted local position error in units of max(length_scale, |q|), for velocities per second; `index="stabilized-2"` also
-      controls velocities. It is the same measure as HHT's.
+      controls velocities.
+    - `velocity_error`: True makes the tolerance one of the motion: over a few periods, positions err by at most about 100 tolerances
+      (`benchmarks/work_precision.py`; below 1e-8 the rounding of differences of positions shows). For that, the local errors of positions and of
+      velocities along the constraints, these in units of max(length_scale / 1 s, |v|), are kept well below it. For mechanisms without
+      stiff springs: with them, what the constraints leave of velocities is judged too large, and steps become tiny.
+    - `max_order`: of adaptive runs, at most 5. Order 2 at most is stable along the whole imaginary axis: the choice for structures with
+      undamped vibrations that are not to be resolved.
     - `form`: "two-field" (q, lambda) or "three-field" (q, v, lambda). `scaling`: "none", "left", "multipliers" (three-field only) or "full".
       All give the same motion, as long as rounding errors do not show: `mbd.conditioning` compares them.
     - `index`: 3, or "stabilized-2": velocities satisfy the constraints as well, q' = v - Phi_q^T mu (Gear, Gupta, Leimkuhler).
@@ -96,7 +107,9 @@ class BDF(AbstractIntegrator):
     """kg"""
     orders: Int[Array, "steps"] | None
     fixed_order: int | None = eqx.field(static=True)
+    max_order: int = eqx.field(static=True)
     stop: str = eqx.field(static=True)
+    velocity_error: bool = eqx.field(static=True)
     layout: Layout
     prescribed: bool = eqx.field(static=True)
     """whether step sizes are given"""
@@ -109,6 +122,7 @@ class BDF(AbstractIntegrator):
         tolerance: Any = 1e-5,
         order: int | None = None,
         *,
+        max_order: int = _HIGHEST_ADAPTIVE,
         form: str = "two-field",
         scaling: str = "full",
         index: int | str = 3,
@@ -118,8 +132,10 @@ class BDF(AbstractIntegrator):
         state_scale: Any = 1.0,
         corrector: Any = 1e-3,
         stop: str = "motion",
+        velocity_error: bool = False,
         orders: Any = None,
     ):
+        self.velocity_error = velocity_error
         numbers = read_all(
             "BDF",
             _PARAMETERS,
@@ -132,7 +148,9 @@ class BDF(AbstractIntegrator):
         )
         for field, value in numbers.items():
             setattr(self, field, None if value is None else jnp.asarray(value))
-        self.fixed_order = _read_order(order)
+        self.fixed_order, self.max_order = _read_order(order), _read_order(max_order) or 1
+        if self.max_order > _HIGHEST_ADAPTIVE:
+            raise ValueError(f"max_order of BDF must be at most {_HIGHEST_ADAPTIVE}, got {max_order}: order=6 takes it in every step.")
         if stop not in _STOPS:
             raise ValueError(f"stop of BDF must be one of {', '.join(map(repr, _STOPS))}: got {stop!r}.")
         self.stop = stop
@@ -156,10 +174,20 @@ class BDF(AbstractIntegrator):
         return states.method.order
 
     @property
+    def controls_velocities(self) -> bool:
+        return self.velocity_error or self.layout.stabilized
+
+    @property
+    def _allowed(self) -> Array:
+        """Error of a step. The errors of N steps add up, and at order 5 N is proportional to the sixth root of this: with the power 6/5 the
+        error of a motion is proportional to the tolerance, over a few periods below 100 times the tolerance (`benchmarks/work_precision.py`)."""
+        return 0.1 * self.tolerance**1.2 if self.velocity_error else self.tolerance
+
+    @property
     def highest(self) -> int:
         if self.fixed_order is not None:
             return self.fixed_order
-        return _HIGHEST_ADAPTIVE if self.orders is None else _HIGHEST
+        return self.max_order if self.orders is None else _HIGHEST
 
     # --- start --------------------------------------------------------------------------------------------------------------------------
 
@@ -182,6 +210,8 @@ class BDF(AbstractIntegrator):
             jnp.abs(state.q),
             jnp.abs(state.v),
             jnp.abs(state.x),
+            past.v,
+            state.v,
         )
         return state, frozen(scratch)
 
@@ -205,27 +235,21 @@ class BDF(AbstractIntegrator):
         self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
     ) -> tuple[State, Any, StepInfo]:
         if known is not None:
-            # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
-            # implicit function.
             equations = Equations.of_step(system, self.layout, state, h, known.method.order)
-            there = frozen(equations)
-            scaling = there.scaling()
-            found = frozen(there.unknowns_of(known))
-            right = equations.residual(found) / scaling.rows
-            z = found - scaling.expand(jnp.linalg.solve(scaling.matrix(there.jacobian(found)), right))
+            z, _ = implicit_root(equations, lambda there: (there.unknowns_of(known), None))
             return equations.new_state(z), scratch, StepInfo.nothing_searched()
         assert scratch is not None
         equations = Equations.of_step(system, self.layout, state, h, self._order(state, scratch))
-        scaling = frozen(equations.scaling())
-        y, (recycled, newton) = implicit_root(
-            scaling.residual(equations.residual), scaling.rows.shape[0], lambda: self._search(system, equations, scratch)
-        )
-        new = equations.new_state(scaling.expand(y))
-        errors, misses = self._errors(frozen(equations), frozen(new), scratch)
+        z, (recycled, newton) = implicit_root(equations, lambda there: frozen(self)._search(system, there, scratch))
+        new = equations.new_state(z)
         past: Past = state.method
+        # The point before the start is known since `look_back`.
+        scratch = dataclasses.replace(scratch, velocities=frozen(jnp.where(past.count == 0, past.v, scratch.velocities)))
+        velocity = self._velocity(frozen(equations.system), frozen(new))
+        errors, terms, misses = self._errors(frozen(equations), frozen(new), velocity, scratch)
         repeats = (equations.order == past.order) & (jnp.abs(h - past.steps[0]) <= 1e-6 * h)
         possible = jnp.minimum(past.points, self.highest)  # after this step there is one point more than the order needs
-        attempt = Attempt(errors, equations.order, possible, repeats)
+        attempt = Attempt(errors, terms, equations.order, possible, repeats)
         accepted, rejected, ratio = scratch.orders.judge(attempt, free=self.fixed_order is None)
         finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
         info = StepInfo(
@@ -233,11 +257,14 @@ class BDF(AbstractIntegrator):
             newton.converged & finite,
             jnp.where(newton.converged, jnp.argmax(jnp.abs(misses)), self._blamed(equations, newton.worst)).astype(jnp.int32),
             Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
+            newton.finite,
             order=equations.order,
             ratio=ratio,
         )
         leading = jnp.where(newton.jacobians > 0, equations.formula.leading, scratch.recycled_leading)
-        after = dataclasses.replace(scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading)
+        after = dataclasses.replace(
+            scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading, velocity=velocity
+        )
         return new, frozen(after), frozen(info)
 
     def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
@@ -270,10 +297,11 @@ class BDF(AbstractIntegrator):
             if self.stop == "unknowns":
                 return jnp.max(jnp.abs(dy)) / (self.tolerance * self.corrector)
             parts = equations.split(scaling.expand(dy))
-            sizes = jnp.maximum(rms(parts["q"] * weight), rms(parts["x"] * state_weight))
-            if self.layout.stabilized:  # of the velocities, this is the part that q has in them
-                sizes = jnp.maximum(sizes, leading * rms(parts["q"] * velocity_weight))
-            return constant * sizes / (self.tolerance * self.corrector)
+            sizes = jnp.maximum(rms(parts["q"] * weight), rms(parts["x"] * state_weight)) / (self.tolerance * self.corrector)
+            if self.controls_velocities:  # of the velocities, this is the part that q has in them
+                left = VELOCITY_CORRECTOR * self._allowed + velocity_rounding(scratch.largest_q, leading)
+                sizes = jnp.maximum(sizes, leading * rms(parts["q"] * velocity_weight) / left)
+            return constant * sizes
 
         def satisfied(y, residual):
             return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
@@ -290,7 +318,7 @@ class BDF(AbstractIntegrator):
             size,
             satisfied,
         )
-        return y, (recycled, info)
+        return scaling.expand(y), (recycled, info)
 
     def _weights(self, system: AbstractSystem, scratch: Scratch) -> tuple[Array, Array, Array]:
         return (
@@ -299,19 +327,30 @@ class BDF(AbstractIntegrator):
             1.0 / jnp.maximum(self.state_scale, scratch.largest_x),
         )
 
-    def _errors(self, equations: Equations, new: State, scratch: Scratch) -> tuple[Array, Array]:
-        """Composite errors of orders 1, 2, ... over the tolerance, and the weighted misses of the order in use by (q, multipliers, x)."""
+    def _velocity(self, system: AbstractSystem, new: State) -> Array:
+        """Of a step's end, as accurate as the method: the nearest that satisfies the constraints."""
+        if self.layout.stabilized or not self.velocity_error:
+            return new.v
+        drive = constraint_rate(system, new.q, jnp.zeros_like(new.v), new.t)
+        return along_constraints(system, new, new.v[None], drive)[0]
+
+    def _errors(self, equations: Equations, new: State, velocity: Array, scratch: Scratch) -> tuple[Array, Array, Array]:
+        """Composite errors of orders 1, 2, ... over the tolerance, the sizes of the terms h^(k+1) y^(k+1) in them, and the weighted misses of
+        the order in use by (q, multipliers, x)."""
         grid, past, (weight, velocity_weight, state_weight) = equations.grid, equations.past, self._weights(equations.system, scratch)
         norms = jax.vmap(rms)
         positions = grid.misses(new.q, past.q) * weight
         states = grid.misses(new.x, past.x) * state_weight
         sizes = jnp.maximum(norms(positions), norms(states))
-        if self.layout.stabilized:
-            sizes = jnp.maximum(sizes, norms(grid.misses(new.v, past.v) * velocity_weight))
+        if self.controls_velocities:
+            rounding = 8.0 * velocity_rounding(scratch.largest_q, equations.formula.leading)
+            velocity_weight = velocity_weight * self._allowed / (self._allowed + rounding)
+            sizes = jnp.maximum(sizes, norms(grid.misses(velocity, scratch.velocities) * velocity_weight))
         known = jnp.arange(1, sizes.shape[0] + 1) < past.points
         k = equations.order - 1
         misses = jnp.concatenate([positions[k], jnp.zeros_like(new.multipliers), states[k]])
-        return jnp.where(known, grid.error_constants() * sizes / self.tolerance, jnp.inf), misses
+        errors, sizes = (jnp.where(known, values, jnp.inf) for values in (grid.error_constants() * sizes / self._allowed, sizes))
+        return errors, sizes, misses
 
     def _blamed(self, equations: Equations, worst: Array) -> Array:
         """The entry of (q, multipliers, x) that an unknown belongs to."""
@@ -330,6 +369,7 @@ class BDF(AbstractIntegrator):
             largest_q=jnp.maximum(scratch.largest_q, jnp.abs(new.q)),
             largest_v=jnp.maximum(scratch.largest_v, jnp.abs(new.v)),
             largest_x=jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
+            velocities=jnp.concatenate([scratch.velocity[None], scratch.velocities[:-1]]),
         )
         return frozen(scratch)
 

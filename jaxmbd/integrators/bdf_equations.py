@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..solvers import coloring
+from ..solvers.roots import AbstractEquations
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import (
     AbstractSystem,
@@ -36,7 +37,7 @@ class Layout(eqx.Module):
         return self.form == "three-field"
 
 
-class Equations(eqx.Module):
+class Equations(AbstractEquations):
     r"""The equations of one step of size h and order k.
 
     With D the formula (2), the unknowns are q and lambda, in the three-field form also v, in the stabilised form also mu, and x:

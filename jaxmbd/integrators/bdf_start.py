@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem, constraint_curvature, constraint_jacobian, saddle_matrix, state_rate, total_force
 from ..system.state import State
-from .common import frozen
 from .multistep import Past
 
 _SUBSTEPS = 12

@@ -52,8 +52,8 @@ class Scratch(eqx.Module):
 
     def accept(self, old: Partition, new: Partition) -> "Scratch":
         changed = jnp.any(old.independent != new.independent)
-        # Factors for other coordinates are of no use: not a number asks for new ones.
-        matrix = jnp.where(changed, jnp.nan, self.there.factors.matrix)
+        # Factors for other coordinates are of no use: what is not finite asks for new ones.
+        matrix = jnp.where(changed, jnp.inf, self.there.factors.matrix)
         there = eqx.tree_at(lambda t: (t.partition, t.factors.matrix), self.there, (new, matrix))
         return Scratch(there, there)
 
@@ -62,6 +62,11 @@ def _predict(state: State, t: Array) -> Float[Array, "q"]:
     """Positions a little later, to begin a search with."""
     ahead = t - state.t
     return state.q + ahead * state.v + 0.5 * ahead**2 * state.acceleration
+
+
+def _eigenvalues(k: float, c: float) -> np.ndarray:
+    """Of q'' = -k q - c q' as a first-order system."""
+    return np.roots([1.0, c, k])
 
 
 class DormandPrince(AbstractStateSpace):
@@ -84,11 +89,18 @@ class DormandPrince(AbstractStateSpace):
     atol: Float[Array, ""]
     independent: tuple[str | int, ...] | None = eqx.field(static=True)
     order: ClassVar[int] = 4
+    caution: ClassVar[float] = 20.0
     name: ClassVar[str] = "dormand-prince"
     reports_power: ClassVar[bool] = True
 
     def __init__(self, rtol: Any = 1e-6, atol: Any = 1e-6, independent: Sequence[str | int] | None = None):
         read_method(self, rtol, atol, independent)
+
+    def amplification(self, h, k, c):
+        z, stages = h * _eigenvalues(k, c), np.ones((7, 2), complex)
+        for i in range(1, 7):
+            stages[i] = 1.0 + z * (_STAGES[i, :i] @ stages[:i])
+        return float(np.max(np.abs(stages[-1])))
 
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
         partition = self.first_partition(system, state)
@@ -209,6 +221,17 @@ class AdamsPECE(AbstractStateSpace):
 
     def __init__(self, rtol: Any = 1e-6, atol: Any = 1e-6, independent: Sequence[str | int] | None = None):
         read_method(self, rtol, atol, independent)
+
+    def amplification(self, h, k, c):
+        """With equal steps and a full history."""
+
+        def radius(z: complex) -> float:
+            now = np.eye(4)[0]
+            predicted = now + z * np.array([55, -59, 37, -9]) / 24
+            corrected = now + z * (9 * predicted + np.array([19, -5, 1, 0])) / 24
+            return float(np.max(np.abs(np.linalg.eigvals(np.stack([corrected, *np.eye(4)[:3]])))))
+
+        return max(radius(h * value) for value in _eigenvalues(k, c))
 
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
         partition = self.first_partition(system, state)

@@ -5,27 +5,23 @@ import warnings
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..control import AbstractController, LocalError
-from ..solvers import coloring, linear
-from ..solvers.newton import NewtonInfo, Recycled, implicit_root, modified_newton
-from ..solvers.scaling import Scaling, held_rows
+from ..solvers import linear
+from ..solvers.newton import NewtonInfo, Recycled, modified_newton
+from ..solvers.roots import frozen, implicit_root
 from ..system.equations import (
     AbstractSystem,
-    constraint_and_force,
     count_rows,
     largest_contact_power,
-    mass_product,
-    state_rate,
-    total_force,
 )
 from ..system.parameters import Parameter, is_traced, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
-from .common import coordinate_weights, frozen, normalized, rms
+from .common import VELOCITY_CORRECTOR, along_constraints, coordinate_weights, normalized, rms, velocity_rounding
+from .hht_equations import Carried, Coefficients, Equations
 from .interpolation import hermite, place_in_step, state_between
 from .prediction import History
 
@@ -37,15 +33,13 @@ _PRECISE = 1e-12
 """Position error that Newton may leave in prescribed steps: small enough for finite differences of replayed runs."""
 
 
-class Carried(eqx.Module):
-    """What the method hands from step to step besides the state."""
+class Change(eqx.Module):
+    """How the acceleration changed in a step."""
 
-    acceleration: Float[Array, "q"]
-    """the averaged acceleration a_n that Newmark's formulas work with"""
-    state_rate: Float[Array, "x"]
-    """the averaged x'"""
+    rate: Float[Array, "q"]
+    """(a_{n+1} - a_n) / h, about q'''"""
     h: Float[Array, ""]
-    """s, the step that led here; 0 at the start"""
+    """s; 0: there was no step"""
 
 
 class Scratch(eqx.Module):
@@ -54,131 +48,12 @@ class Scratch(eqx.Module):
     recycled_h: Float[Array, ""]
     largest_q: Float[Array, "q"]
     """largest |q| so far, for the error weights (34)"""
+    largest_v: Float[Array, "q"]
     largest_x: Float[Array, "x"]
-
-
-class Coefficients(eqx.Module):
-    alpha: Float[Array, ""]
-    beta: Float[Array, ""]
-    gamma: Float[Array, ""]
-
-    @property
-    def error(self) -> Array:
-        """(25): local position error = error * h^2 * (a_{n+1} - a_n)."""
-        return jnp.abs(self.beta - 1.0 / (6.0 * (1.0 + self.alpha)))
-
-    @property
-    def state_error(self) -> Array:
-        """(33), with rho = gamma; kept away from zero for the trapezoidal rule, where (33) says nothing."""
-        return jnp.maximum(jnp.abs(self.gamma - 0.5), 1.0 / 12.0)
-
-
-class Equations(eqx.Module):
-    """The equations of one step of size h.
-
-    Unknowns z = (a_{n+1} - a_n, lambda, the same difference of the averaged x'). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and
-    Newmark's formulas for q and v, the residuals are the equations of motion at t_{n+1}, the constraints and the differential states'
-    equation. `scaling` divides the constraints by beta h^2 (paper 004, (12)). With K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q
-    and v, the scaled iteration matrix is
-
-        [ M/(1+alpha) + gamma h C + beta h^2 K     Phi_q^T     -rho h Q_x              ]
-        [ Phi_q                                    0           0                       ]
-        [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
-
-    (a row that is dropped as redundant reads lambda = 0).
-    """
-
-    system: AbstractSystem
-    c: Coefficients
-    old: State
-    h: Float[Array, ""]
-    a: Float[Array, "q"]
-    """a_n"""
-    rate: Float[Array, "x"]
-    """the averaged x'_n"""
-
-    @staticmethod
-    def of_step(system: AbstractSystem, c: Coefficients, old: State, h: Array) -> "Equations":
-        carried: Carried = old.method
-        # a_n stands for the time t_n + alpha h_{n-1}: after a change of step it is moved to t_n + alpha h, or the step loses an order.
-        # Growth beyond a factor 2 is not followed: moving it farther amplifies the constraints' accelerations (unstable at 3).
-        ratio = jnp.where(carried.h > 0, jnp.minimum(h / jnp.where(carried.h > 0, carried.h, 1.0), 2.0), 1.0)
-        a = old.acceleration + ratio * (carried.acceleration - old.acceleration)
-        rate = old.state_rate + ratio * (carried.state_rate - old.state_rate)
-        return Equations(system.recall(old.memory), c, old, h, a, rate)
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Numbers of coordinates and of constraint rows."""
-        return self.old.q.shape[0], self.old.multipliers.shape[0]
-
-    @property
-    def t(self) -> Array:
-        return self.old.t + self.h
-
-    def split(self, z: Array) -> tuple[Array, Array, Array]:
-        n, m = self.sizes
-        return z[:n], z[n : n + m], z[n + m :]
-
-    def unknowns(self, a: Array, multipliers: Array, rate: Array) -> Array:
-        """z of given averaged accelerations, multipliers and averaged x'."""
-        return jnp.concatenate([a - self.a, multipliers, rate - self.rate])
-
-    def first_guess(self) -> Array:
-        """Where a Newton method begins that knows no more than the last state."""
-        return self.unknowns(self.a, self.old.multipliers, self.rate)
-
-    def new_state(self, z: Array) -> State:
-        da, multipliers, dr = self.split(z)
-        old, h, c = self.old, self.h, self.c
-        return State(
-            self.t,
-            old.q + h * old.v + h**2 * (0.5 * self.a + c.beta * da),  # (2a)
-            old.v + h * (self.a + c.gamma * da),  # (2b)
-            old.x + h * (self.rate + c.gamma * dr),  # (9a)
-            multipliers,
-            (self.a + da + c.alpha * old.acceleration) / (1.0 + c.alpha),
-            (self.rate + dr + c.alpha * old.state_rate) / (1.0 + c.alpha),
-            old.memory,
-            Carried(self.a + da, self.rate + dr, h),
-        )
-
-    def residual(self, z: Array) -> Array:
-        new, kept = self.new_state(z), self.old.memory.kept_rows
-        rows, pull = constraint_and_force(self.system, new.q, new.t, kept * new.multipliers)
-        force = total_force(self.system, new.q, new.v, new.t, new.x)
-        motion = mass_product(self.system, new.q, new.acceleration) + pull - force
-        held = kept * rows + (1.0 - kept) * new.multipliers
-        rate = new.state_rate - state_rate(self.system, new.x, new.q, new.v, new.t)
-        return jnp.concatenate([motion, held, rate])
-
-    def scaling(self) -> Scaling:
-        """Constraints over beta h^2; unknowns are accelerations, multipliers and rates, which do not depend on h."""
-        (n, m), one = self.sizes, jnp.ones(())
-        rows = jnp.ones(n + m + self.rate.shape[0])
-        rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, self.c.beta * self.h**2, one))
-        return Scaling(rows, jnp.ones_like(rows))
-
-    def fields(self) -> dict[str, slice]:
-        """Where the unknowns are."""
-        (n, m), x = self.sizes, self.rate.shape[0]
-        return {"acceleration": slice(0, n), "multipliers": slice(n, n + m), "state_rate": slice(n + m, n + m + x)}
-
-    def violation(self, residual: Array) -> Array:
-        """|Phi| of the kept rows, from an unscaled residual."""
-        _, held, _ = self.split(residual)
-        return jnp.abs(self.old.memory.kept_rows * held)
-
-    def jacobian(self, z: Array) -> Array:
-        (n, m), kept = self.sizes, self.old.memory.kept_rows
-        pattern = self.system.coupling()
-        moving = coloring.jacobian(lambda da: self.residual(jnp.concatenate([da, z[n:]])), z[:n], pattern)
-        held = moving[n : n + m] / (self.c.beta * self.h**2)  # kept * Phi_q: its transpose is the next column
-        pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
-        columns = [moving, pulling]
-        if z.shape[0] > n + m:
-            columns.append(jax.jacfwd(lambda dr: self.residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :]))
-        return jnp.concatenate(columns, axis=1)
+    last: Change
+    """of the last accepted step"""
+    tried: Change
+    """of the last attempt"""
 
 
 class AbstractNewmark(AbstractIntegrator):
@@ -188,6 +63,7 @@ class AbstractNewmark(AbstractIntegrator):
     length_scale: eqx.AbstractVar[Float[Array, ""]]
     state_scale: eqx.AbstractVar[Float[Array, ""]]
     corrector: eqx.AbstractVar[Float[Array, ""]]
+    velocity_error: eqx.AbstractVar[bool]
     order: ClassVar[int] = 2
     even_end: ClassVar[bool] = True
     reports_power: ClassVar[bool] = True
@@ -195,6 +71,12 @@ class AbstractNewmark(AbstractIntegrator):
 
     def coefficients(self) -> Coefficients:
         raise NotImplementedError
+
+    @property
+    def _caution(self) -> float:
+        """By how much errors of steps are kept below the tolerance, so that those of a motion over a few periods are below
+        10 tolerance^(2/3) (`benchmarks/work_precision.py`)."""
+        return 5.0 if self.velocity_error else 1.0
 
     def default_controller(self) -> AbstractController:
         return LocalError()
@@ -231,7 +113,9 @@ class AbstractNewmark(AbstractIntegrator):
             Recycled(linear.no_factors(unknowns.shape[0]), jnp.array(False)),
             jnp.zeros(()),
             jnp.abs(state.q),
+            jnp.abs(state.v),
             jnp.abs(state.x),
+            *(Change(jnp.zeros_like(state.q), jnp.zeros(())),) * 2,
         )
         return state, frozen(scratch)
 
@@ -248,32 +132,28 @@ class AbstractNewmark(AbstractIntegrator):
     ) -> tuple[State, Any, StepInfo]:
         equations = Equations.of_step(system, self.coefficients(), state, h)
         if known is not None:
-            # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
-            # implicit function.
-            there = frozen(equations)
-            found = frozen(there.unknowns(known.method.acceleration, known.multipliers, known.method.state_rate))
-            scaling = there.scaling()
-            z = found - jnp.linalg.solve(scaling.matrix(there.jacobian(found)), equations.residual(found) / scaling.rows)
+            z, _ = implicit_root(equations, lambda there: (there.unknowns_of(known), None))
             return normalized(system, equations.new_state(z)), scratch, StepInfo.nothing_searched()
         assert scratch is not None
-        unknowns = sum(equations.sizes) + state.x.shape[0]
-        residual = frozen(equations.scaling()).residual(equations.residual)
-        z, (recycled, newton) = implicit_root(residual, unknowns, lambda: self._search(system, equations, scratch))
+        z, (recycled, newton) = implicit_root(equations, lambda there: frozen(self)._search(system, there, scratch))
         new = normalized(system, equations.new_state(z))
         da, _, dr = equations.split(frozen(z))
+        tried = Change(da / h, h)
         position, rate = self._errors(equations, scratch, da, dr)
+        velocity = self._velocity_error(frozen(equations), frozen(new), scratch, da)
         finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
         info = StepInfo(
-            frozen(jnp.maximum(position, rate**1.5)),  # (37) and (38) as one: error^(1/3) sets the step
+            frozen(jnp.maximum(jnp.maximum(position, velocity), rate**1.5)),  # (37) and (38) as one: error^(1/3) sets the step
             newton.converged & finite,
             jnp.where(
                 newton.converged, jnp.argmax(jnp.abs(da * coordinate_weights(system, self.length_scale, scratch.largest_q))), newton.worst
             ),
             Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
+            newton.finite,
             power=frozen(self._power(equations.system, state, new)),
         )
         recycled_h = jnp.where(newton.jacobians > 0, h, scratch.recycled_h)
-        return new, frozen(dataclasses.replace(scratch, recycled=recycled, recycled_h=recycled_h)), info
+        return new, frozen(dataclasses.replace(scratch, recycled=recycled, recycled_h=recycled_h, tried=tried)), info
 
     def _power(self, system: AbstractSystem, old: State, new: State) -> Array:
         """The largest contact power at the two ends: a_{n+1} averages the accelerations of both, and a force that is over when a step ends
@@ -293,7 +173,12 @@ class AbstractNewmark(AbstractIntegrator):
 
         def size(dz):
             da, _, dr = equations.split(dz)
-            return jnp.maximum(*self._errors(equations, scratch, da, dr)) / self.corrector
+            position = jnp.maximum(*self._errors(equations, scratch, da, dr)) / self.corrector
+            if not self.velocity_error:
+                return position
+            weight = coordinate_weights(system, self.length_scale, scratch.largest_v)
+            left = VELOCITY_CORRECTOR * self.tolerance / self._caution + velocity_rounding(scratch.largest_q, 1.0 / h)
+            return jnp.maximum(position, equations.c.gamma * h * rms(da * weight) / left)
 
         def satisfied(z, residual):
             return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
@@ -310,7 +195,20 @@ class AbstractNewmark(AbstractIntegrator):
         h, c = equations.h, equations.c
         position = c.error * h**2 * rms(da * coordinate_weights(equations.system, self.length_scale, scratch.largest_q))
         rate = c.state_error * h * rms(dr / jnp.maximum(self.state_scale, scratch.largest_x))
-        return position / self.tolerance, rate / self.tolerance
+        allowed = self.tolerance / self._caution
+        return position / allowed, rate / allowed
+
+    def _velocity_error(self, equations: Equations, new: State, scratch: Scratch, da: Array) -> Array:
+        """The same of velocities along the constraints. Before the first step the acceleration is taken for constant: a body that flies freely
+        may meet an obstacle in it."""
+        if not self.velocity_error:
+            return jnp.zeros(())
+        h, (first, second) = equations.h, equations.c.velocity_error
+        # The middles of two steps are (h + h_last) / 2 apart.
+        bend = (da - h * scratch.last.rate) * 2.0 * h / (h + scratch.last.h)
+        found = along_constraints(equations.system, new, h * jnp.stack([first * da, second * bend]), jnp.zeros(()))
+        off = rms(jnp.max(jnp.abs(found), axis=0) * coordinate_weights(equations.system, self.length_scale, scratch.largest_v))
+        return off / (self.tolerance / self._caution + velocity_rounding(scratch.largest_q, 1.0 / h))
 
     def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
         n = new.q.shape[0]
@@ -321,7 +219,10 @@ class AbstractNewmark(AbstractIntegrator):
             scratch.recycled,
             scratch.recycled_h,
             jnp.maximum(scratch.largest_q, jnp.abs(new.q)),
+            jnp.maximum(scratch.largest_v, jnp.abs(new.v)),
             jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
+            scratch.tried,
+            scratch.tried,
         )
         return frozen(scratch)
 
@@ -352,9 +253,13 @@ class HHT(AbstractNewmark):
     a_{n+1} = (1 + alpha) q''_{n+1} - alpha q''_n: the same method for constant M, second order for all. Differential states are averaged
     alike, with rho = gamma. When the step changes, a_n is moved to the time that the new step assigns to it.
 
-    `tolerance` is the accepted local position error (34) in units of max(length_scale, |q|). The estimate (33) for differential states is one
-    order below the method: with tight tolerances they take many small steps. Error estimate (25), step selection (37),
-    corrector test (43), (45) with c = `corrector`, and additionally constraint violations below 1e-10 of the length scale.
+    `tolerance` says how accurate a motion is: over a few periods, positions err by at most about 10 tolerance^(2/3), in units of
+    max(length_scale, |q|) (`benchmarks/work_precision.py`). For that, the local errors of positions (25) and of velocities along the
+    constraints, whose estimate takes the change of acceleration over two steps, are kept below a fifth of it; velocities are measured in
+    units of max(length_scale / 1 s, |v|). `velocity_error=False` is the paper's own control: tolerance is the accepted local position
+    error (34), and velocities may be anything. The estimate (33) for differential states is one order below the method: with tight
+    tolerances they take many small steps. Step selection (37), corrector test (43), (45) with c = `corrector`, and additionally constraint
+    violations below 1e-10 of the length scale.
 
     ```bibtex
     @article{negrut2005hht,
@@ -371,6 +276,7 @@ class HHT(AbstractNewmark):
     """m"""
     state_scale: Float[Array, ""]
     corrector: Float[Array, ""]
+    velocity_error: bool = eqx.field(static=True)
     name: ClassVar[str] = "hht"
 
     def __init__(
@@ -381,7 +287,9 @@ class HHT(AbstractNewmark):
         length_scale: Any = 1.0,
         state_scale: Any = 1.0,
         corrector: Any = 1e-3,
+        velocity_error: bool = True,
     ):
+        self.velocity_error = velocity_error
         _read(
             self,
             tolerance=tolerance,
@@ -405,6 +313,7 @@ class Newmark(AbstractNewmark):
     """m"""
     state_scale: Float[Array, ""]
     corrector: Float[Array, ""]
+    velocity_error: bool = eqx.field(static=True)
     name: ClassVar[str] = "newmark"
 
     def __init__(
@@ -416,7 +325,9 @@ class Newmark(AbstractNewmark):
         length_scale: Any = 1.0,
         state_scale: Any = 1.0,
         corrector: Any = 1e-3,
+        velocity_error: bool = True,
     ):
+        self.velocity_error = velocity_error
         _read(
             self,
             tolerance=tolerance,
@@ -439,6 +350,7 @@ class Trapezoidal(AbstractNewmark):
     """m"""
     state_scale: Float[Array, ""]
     corrector: Float[Array, ""]
+    velocity_error: bool = eqx.field(static=True)
     name: ClassVar[str] = "trapezoidal"
 
     def __init__(
@@ -448,7 +360,9 @@ class Trapezoidal(AbstractNewmark):
         length_scale: Any = 1.0,
         state_scale: Any = 1.0,
         corrector: Any = 1e-3,
+        velocity_error: bool = True,
     ):
+        self.velocity_error = velocity_error
         _read(self, tolerance=tolerance, length_scale=length_scale, state_scale=state_scale, corrector=corrector)
 
     def coefficients(self):

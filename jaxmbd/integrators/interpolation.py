@@ -24,6 +24,15 @@ def hermite_rate(s: Array, h: Array, y0: Array, d0: Array, y1: Array, d1: Array)
     return (1 - s) * (1 - 3 * s) * d0 + 6 * s * (1 - s) * difference - s * (2 - 3 * s) * d1
 
 
+def quintic(s: Array, h: Array, y0: Array, d0: Array, c0: Array, y1: Array, d1: Array, c1: Array) -> tuple[Array, Array]:
+    """(value, derivative by time) of the polynomial of degree 5 through values, first and second derivatives at both ends."""
+    d0, d1, c0, c1 = h * d0, h * d1, h**2 * c0, h**2 * c1
+    value, slope, bend = y1 - y0 - d0 - 0.5 * c0, d1 - d0 - c0, 0.5 * (c1 - c0)
+    a3, a4, a5 = 10 * value - 4 * slope + bend, -15 * value + 7 * slope - 2 * bend, 6 * value - 3 * slope + bend
+    rate = d0 + s * (c0 + s * (3 * a3 + s * (4 * a4 + s * 5 * a5)))
+    return y0 + s * (d0 + s * (0.5 * c0 + s * (a3 + s * (a4 + s * a5)))), rate / jnp.where(h > 0, h, 1.0)
+
+
 def state_between(old: State, new: State, t: Array, q: Array, v: Array, x: Array) -> State:
     """The state at a time within a step, of a motion that is known there; lines for what the equations of motion determine."""
     _, s = place_in_step(old, new, t)
@@ -38,6 +47,15 @@ def state_between(old: State, new: State, t: Array, q: Array, v: Array, x: Array
         line(old.state_rate, new.state_rate),
         jax.tree.map(lambda a, b: jnp.where(s < 1, a, b), old.memory, new.memory),
     )
+
+
+def interpolate_smooth_motion(old: State, new: State, t: Array) -> State:
+    """Polynomials of degree 5 through positions, velocities and accelerations at both ends, and their derivative as velocity: for methods whose
+    accelerations satisfy the equations of motion and the constraints. Measured on the stiff double pendulum of Negrut et al. (2003), errors
+    within steps are those at their ends; without accelerations, those of velocities are three to eight times as large, with Rodas4 a hundred."""
+    h, s = place_in_step(old, new, t)
+    q, v = quintic(s, h, old.q, old.v, old.acceleration, new.q, new.v, new.acceleration)
+    return state_between(old, new, t, q, jnp.where(h > 0, v, old.v), hermite(s, h, old.x, old.state_rate, new.x, new.state_rate))
 
 
 def interpolate_motion(old: State, new: State, t: Array) -> State:

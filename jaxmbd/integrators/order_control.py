@@ -19,6 +19,8 @@ class Attempt(eqx.Module):
 
     errors: Float[Array, "orders"]
     """estimated error over the tolerance with orders 1, 2, ...; infinite where the past is too short for an estimate"""
+    terms: Float[Array, "orders"]
+    """sizes of h^(k+1) y^(k+1), k = 1, 2, ..."""
     order: Int[Array, ""]
     """the one that was used"""
     highest: Int[Array, ""]
@@ -56,7 +58,8 @@ class Orders(eqx.Module):
         settled = self.starting | (same >= used)
         ratios = jnp.maximum(jnp.where(orders > used, _AIM_HIGHER, _AIM) * errors, 1e-12) ** (-1.0 / (orders + 1))
         if free:
-            candidates = (orders == used) | (orders == used - 1) | ((orders == used + 1) & settled)
+            grows = _does_not_fall(attempt.terms, used)
+            candidates = (orders == used) & ~grows | (orders == used - 1) | ((orders == used + 1) & settled & ~grows)
             order = jnp.argmax(jnp.where(candidates & (orders <= attempt.highest), ratios, -1.0)) + 1
             ratio = ratios[order - 1]
         else:
@@ -72,3 +75,11 @@ class Orders(eqx.Module):
         lower = jnp.maximum(jnp.minimum(order, used), 1)
         again = jnp.where(failures >= 3, 1, jnp.where(failures == 2, jnp.maximum(lower - 1, 1), lower)) if free else used
         return accepted, Orders(again.astype(jnp.int32), self.same, failures, jnp.array(False)), ratio
+
+
+def _does_not_fall(terms: Float[Array, "orders"], order: Int[Array, ""]) -> Bool[Array, ""]:
+    """Whether the last three terms of the expansion of the solution grow with their order. Then the solution contains a vibration that the steps
+    do not resolve, and formulas of orders above 2, which are unstable near the imaginary axis, would excite it further: the order is to fall
+    (the rule of DASSL; Brenan, Campbell and Petzold 1989, section 5.2)."""
+    term = lambda k: terms[jnp.maximum(k, 1) - 1]  # noqa: E731
+    return (order > 2) & (jnp.maximum(term(order - 1), term(order - 2)) <= term(order)) & jnp.isfinite(term(order))

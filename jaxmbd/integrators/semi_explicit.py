@@ -3,23 +3,23 @@
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..solvers.newton import NewtonInfo, implicit_root
+from ..solvers.newton import NewtonInfo
+from ..solvers.roots import AbstractEquations, frozen, implicit_root
 from ..system.assembly import sum_by_owner
 from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
 from ..system.parameters import is_traced
 from ..system.state import State
 from .base import StepInfo, Work
-from .common import frozen
 from .unconstrained import (
     CORRECTOR,
     AbstractUnconstrained,
     Factored,
     allowed_accelerations,
+    largest_eigenvalue,
     precise,
     read_numbers,
     solve_acceleration,
@@ -51,7 +51,7 @@ class Scratch(eqx.Module):
     """of the last attempt"""
 
 
-class Splitting(eqx.Module):
+class Splitting(AbstractEquations):
     """What B adds to one step of (5). Unknown is B_{n+beta}, as accelerations along and about the bodies' own axes (`to_motion`), of the bodies
     that it touches; the others have none.
 
@@ -160,6 +160,7 @@ class SemiExplicit(AbstractUnconstrained):
     name: ClassVar[str] = "semi-explicit"
     reports_power: ClassVar[bool] = True
     reports_stiffness: ClassVar[bool] = True
+    implicit_in_b: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -184,8 +185,14 @@ class SemiExplicit(AbstractUnconstrained):
     def precise(self):
         return precise(self)
 
+    def amplification(self, h, k, c):
+        q, v, last = np.eye(3)
+        ahead = float(self.alpha) * h
+        a = -k * (q + ahead * v) - c * (v + ahead * last if self.predict_velocity else v)
+        return largest_eigenvalue(q + h * v + 0.5 * h**2 * a, v + h * a, a)
+
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
-        nothing = Evaluation(state.q, jnp.full_like(state.q, jnp.nan), jnp.zeros(()))
+        nothing = Evaluation(state.q, jnp.zeros_like(state.q), jnp.zeros(()))
         touched, motion = np.asarray(system.stiff_coordinates(), int), jnp.zeros(0)
         if touched.size > 0:
             motion = system.stiff_part().to_motion(state.q[touched], state.acceleration[touched])
@@ -233,22 +240,16 @@ class SemiExplicit(AbstractUnconstrained):
         touched = np.asarray(system.stiff_coordinates(), int)
         if known is not None or scratch is None:
             assert known is not None
-            # One Newton correction from the known solution, with a constant matrix: its value is nothing, its derivative that of the
-            # implicit function.
-            here = frozen(equations)
-            found = here.unknown(frozen(known.acceleration[touched]))
-            matrix = jax.jacfwd(here.residual)(found)
-            return found - jnp.linalg.solve(matrix, equations.residual(found)), None, None
+            return implicit_root(equations, lambda here: (here.unknown(known.acceleration[touched]), None))[0], None, None
+        corrector, last = frozen((self.corrector, old.acceleration[touched]))
 
-        def search():
-            here = frozen(equations)
-            largest = (here.explicit, old.acceleration[touched])
-            length, angle = allowed_accelerations(here.part, here.q, here.v, here.h, self.corrector, *largest)
+        def search(here: Splitting):
+            length, angle = allowed_accelerations(here.part, here.q, here.v, here.h, corrector, here.explicit, last)
             # An angular acceleration is twice the acceleration of Euler parameters.
             allowed = jnp.where(np.asarray(here.part.motion_lengths(), bool), length, 2.0 * angle)
             return solve_acceleration(here.residual, scratch.motion - here.known_motion(), scratch.factored, here.h, allowed)
 
-        y, (factored, info) = implicit_root(equations.residual, scratch.motion.shape[0], search)
+        y, (factored, info) = implicit_root(equations, search)
         motion = jnp.where(info.converged, y + equations.known_motion(), scratch.motion)
         return y, Scratch(factored, motion, scratch.last, scratch.tried), info
 
@@ -282,7 +283,8 @@ class SemiExplicit(AbstractUnconstrained):
             power = jnp.maximum(power, largest_contact_power(system, new.q, new.v, new.t, new.x))
             evaluations = evaluations + 1
         work = eqx.tree_at(lambda w: (w.a_evaluations, w.force_evaluations), work, (evaluations, evaluations))
-        return StepInfo(error, converged, worst, work, power=power, stiffness=stiffness)
+        solvable = jnp.array(True) if info is None else info.finite
+        return StepInfo(error, converged, worst, work, solvable, power=power, stiffness=stiffness)
 
     def _printed_estimate(self, system: AbstractSystem, old: State, h: Array, tried: Evaluation) -> Array:
         """(15): the change of A along the flow."""
@@ -303,6 +305,6 @@ def _consecutive_estimate(system: AbstractSystem, last: Evaluation, tried: Evalu
         owner = np.where(held, kinds.size, owner)
     squares = jnp.stack([(tried.a - last.a) ** 2, (tried.q - last.q) ** 2, tried.q**2], axis=1)
     change, distance, size = sum_by_owner([squares], tuple(owner.tolist()), kinds.size).T
-    moved = distance > _STANDSTILL**2 * size
+    moved = (last.h > 0) & (distance > _STANDSTILL**2 * size)
     slope = jnp.where(moved, jnp.sqrt(change / jnp.where(moved, distance, 1.0)), 0.0)
     return jnp.max(jnp.where(jnp.isfinite(slope), slope, 0.0), initial=0.0)

@@ -17,7 +17,7 @@ from ..system.reduction import Point, evaluate
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
 from .common import rms
-from .interpolation import interpolate_motion
+from .interpolation import interpolate_smooth_motion
 
 _FIRST_STEP = 1e-4
 """s, as in section 3 of Negrut et al. (2003)"""
@@ -38,6 +38,8 @@ class AbstractStateSpace(AbstractIntegrator):
     rtol: eqx.AbstractVar[Float[Array, ""]]
     atol: eqx.AbstractVar[Float[Array, ""]]
     independent: eqx.AbstractVar[tuple[str | int, ...] | None]
+    caution: ClassVar[float] = 1.0
+    """By how much errors of steps are kept below the tolerance."""
     growth: ClassVar[float] = 5.0
     """largest ratio of successive steps, (7)"""
 
@@ -51,7 +53,7 @@ class AbstractStateSpace(AbstractIntegrator):
         return jnp.asarray(_FIRST_STEP)
 
     def interpolate(self, old: State, new: State, t: Array) -> State:
-        return interpolate_motion(old, new, t)
+        return interpolate_smooth_motion(old, new, t)
 
     def first_partition(self, system: AbstractSystem, state: State) -> Partition:
         given = read_independent(system, self.independent)
@@ -68,7 +70,7 @@ class AbstractStateSpace(AbstractIntegrator):
         """The step's report; `here` is the tangent where it began."""
         partition = here.partition
         n, d = old.q.shape[0], partition.independent.shape[0]
-        error = rms(errors)  # (5)
+        error = self.caution * rms(errors)  # (5)
         converged = new.converged & jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v)) & jnp.all(jnp.isfinite(new.acceleration))
         # A step into the neighbourhood of a dead point is no step: on the other side, the search may find another branch of the motion.
         hopeless = new.tangent.steepest > _HOPELESS * partition.limit
@@ -78,7 +80,7 @@ class AbstractStateSpace(AbstractIntegrator):
         i = jnp.argmax(jnp.abs(errors)) if errors.shape[0] > 0 else jnp.zeros((), jnp.int32)
         inaccurate = jnp.where(i < 2 * d, _pick(partition.independent, i % max(d, 1)), n + old.multipliers.shape[0] + i - 2 * d)
         worst = jnp.where(singular, n + row, jnp.where(converged, inaccurate, new.worst))
-        return jax.lax.stop_gradient(StepInfo(error, converged, worst.astype(jnp.int32), work, singular, power=power))
+        return jax.lax.stop_gradient(StepInfo(error, converged, worst.astype(jnp.int32), work, singular=singular, power=power))
 
     def next_partition(self, system: AbstractSystem, new: Point) -> Partition:
         return new.tangent.partition if self.independent is not None else reconsider(system, new.tangent)

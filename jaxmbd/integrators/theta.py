@@ -2,20 +2,17 @@
 
 from typing import Any, ClassVar
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..solvers.newton import implicit_root
+from ..solvers.roots import AbstractEquations, frozen, implicit_root
 from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, state_rate
 from ..system.state import State
 from .base import StepInfo, Work
-from .common import frozen
 from .unconstrained import CORRECTOR, AbstractUnconstrained, Factored, allowed_accelerations, precise, read_numbers, solve_acceleration
 
 
-class Equations(eqx.Module):
+class Equations(AbstractEquations):
     """z_{n+1} = z_n + h X(z_{n+theta}), z_{n+theta} = (1 - theta) z_n + theta z_{n+1}, for z = (q, v, t, x). Unknown are q'' and x' there."""
 
     system: AbstractSystem
@@ -69,25 +66,25 @@ class Theta(AbstractUnconstrained):
         equations = Equations(system, self.theta, state, h)
         if known is not None or scratch is None:
             assert known is not None
-            found = frozen(jnp.concatenate([known.acceleration, known.state_rate]))
-            matrix = jax.jacfwd(frozen(equations).residual)(found)
-            unknown = found - jnp.linalg.solve(matrix, equations.residual(found))
+            unknown, _ = implicit_root(equations, lambda _: (jnp.concatenate([known.acceleration, known.state_rate]), None))
             return self._new_state(equations, unknown), scratch, StepInfo.nothing_searched()
 
-        def search():
-            here, start = frozen(equations), frozen(jnp.concatenate([state.acceleration, state.state_rate]))
-            old, is_length = here.old, jnp.asarray(here.system.coordinate_lengths(), dtype=bool)
-            allowed = jnp.where(is_length, *allowed_accelerations(here.system, old.q, old.v, here.h, self.corrector, old.acceleration))
-            rates = self.corrector * (jnp.abs(here.old.state_rate) + (1e-3 + jnp.abs(here.old.x)) / here.h)
+        corrector = frozen(self.corrector)
+
+        def search(here: Equations):
+            old, start = here.old, jnp.concatenate([here.old.acceleration, here.old.state_rate])
+            is_length = jnp.asarray(here.system.coordinate_lengths(), dtype=bool)
+            allowed = jnp.where(is_length, *allowed_accelerations(here.system, old.q, old.v, here.h, corrector, old.acceleration))
+            rates = corrector * (jnp.abs(old.state_rate) + (1e-3 + jnp.abs(old.x)) / here.h)
             return solve_acceleration(here.residual, start, scratch, here.h, jnp.concatenate([allowed, rates]))
 
-        unknown, (factored, info) = implicit_root(equations.residual, state.q.shape[0] + state.x.shape[0], search)
+        unknown, (factored, info) = implicit_root(equations, search)
         new = self._new_state(equations, unknown)
         off = jnp.abs(self.theta - 0.5)
         error = h**2 * (off * jnp.abs(new.acceleration) + jnp.abs(new.acceleration - state.acceleration) / 12)
         error, finite, worst = self.judge(system, state, new, error)
         work = Work.newton(info.iterations, info.jacobians, info.evaluations)
-        report = StepInfo(error, finite & info.converged, jnp.where(info.converged, worst, info.worst), work)
+        report = StepInfo(error, finite & info.converged, jnp.where(info.converged, worst, info.worst), work, info.finite)
         return new, frozen(factored), frozen(report)
 
     def _new_state(self, equations: Equations, unknown: Array) -> State:

@@ -13,11 +13,12 @@ from jaxtyping import Array, Float
 from ..control import AbstractController, LocalError
 from ..solvers import linear
 from ..solvers.newton import Kept, simplified_newton
+from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem, count_rows
 from ..system.parameters import Parameter, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator
-from .common import coordinate_weights, frozen, rms
+from .common import coordinate_weights, rms
 from .interpolation import interpolate_motion
 
 _CLOSE = 0.1
@@ -85,6 +86,11 @@ def read_numbers(integrator: AbstractUnconstrained, **values: Any) -> None:
         setattr(integrator, field, jnp.asarray(value))
 
 
+def largest_eigenvalue(*rows: Any) -> float:
+    """Of a matrix, in magnitude."""
+    return float(np.max(np.abs(np.linalg.eigvals(np.stack(rows)))))
+
+
 def precise(integrator: Any) -> Any:
     """The same method with `corrector` tightened for prescribed steps."""
     return eqx.tree_at(lambda s: s.corrector, integrator, jnp.minimum(integrator.corrector, _PRECISE))
@@ -123,10 +129,11 @@ def allowed_accelerations(
     """What Newton may leave in accelerations of lengths and of others: a part of the largest one, and what rounding leaves anyway.
 
     A penalty turns the rounding of a position, eps |q|, into an acceleration of k/m eps |q|, and the implicit equations divide by h^2 k/m:
-    eps |q| / h^2 remains, whatever the penalty. With dampers likewise eps |v| / h.
+    eps |q| / h^2 remains, whatever the penalty. With dampers likewise eps |v| / h. An angle counts as one radian at least: at rest and at
+    zero it is turned all the same by what is allowed elsewhere.
     """
     is_length = np.asarray(system.coordinate_lengths(), dtype=bool)
     acceleration = sum((jnp.abs(a) for a in accelerations), jnp.zeros_like(q))
-    scale = corrector * acceleration + _ROUNDING * (jnp.abs(q) / h**2 + jnp.abs(v) / h) + 1e-30
+    scale = corrector * acceleration + _ROUNDING * (jnp.where(is_length, jnp.abs(q), 1.0 + jnp.abs(q)) / h**2 + jnp.abs(v) / h) + 1e-30
     of_lengths, of_others = (jnp.max(jnp.where(chosen, scale, 1e-30), initial=1e-30) for chosen in (is_length, ~is_length))
     return frozen(of_lengths), frozen(of_others)

@@ -1,15 +1,17 @@
 """Explicit methods with one evaluation a step, which is made at the end of the step and carried on to the next one."""
 
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
 from ..system.state import State
 from .base import StepInfo, Work
-from .common import frozen
-from .unconstrained import AbstractUnconstrained, read_numbers
+from .unconstrained import AbstractUnconstrained, largest_eigenvalue, read_numbers
 
 
 class AbstractCarried(AbstractUnconstrained):
@@ -31,6 +33,13 @@ class AbstractCarried(AbstractUnconstrained):
     def local_error(self, state: State, h: Array, change: Array) -> Array:
         """Of positions, from the change of acceleration over the step."""
         raise NotImplementedError
+
+    def amplification(self, h, k, c):
+        old = SimpleNamespace(**dict(zip(("q", "v", "acceleration"), np.eye(3), strict=True)), x=0.0, state_rate=0.0)
+        q, v, x = self.point(old, h)  # pyright: ignore[reportArgumentType]
+        a = -k * np.asarray(q) - c * np.asarray(v)
+        v, _ = self.correct(old, h, v, x, a, 0.0)  # pyright: ignore[reportArgumentType]
+        return largest_eigenvalue(q, v, a)
 
     def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
         system, t = system.recall(state.memory), state.t + h

@@ -1,7 +1,6 @@
-"""Newton's method, modified (recycled Jacobian) and exact, and its implicit derivative."""
+"""Newton's method with Jacobians that serve for many iterations and steps."""
 
 from collections.abc import Callable
-from typing import Any
 
 import equinox as eqx
 import equinox.internal as eqxi
@@ -39,6 +38,8 @@ class NewtonInfo(eqx.Module):
     """last measured rate of convergence"""
     worst: Int[Array, ""]
     """the unknown with the largest entry in the last correction (of the last residual if that is not finite)"""
+    finite: Bool[Array, ""]
+    """whether the last residual was, and the correction from it"""
 
 
 def modified_newton(
@@ -113,6 +114,7 @@ def modified_newton(
                 it.info.evaluations + 1,
                 jnp.where(go_on & (k > 1), now / jnp.maximum(it.size, 1e-300), rate),
                 jnp.where(converged, it.info.worst, jnp.argmax(blamed).astype(jnp.int32)),
+                finite,
             ),
             failed=failed,
         )
@@ -125,38 +127,13 @@ def modified_newton(
         recycled,
         jnp.array(False),
         ~recycled.usable,
-        NewtonInfo(jnp.array(False), zero, zero, zero, jnp.zeros(()), zero),
+        NewtonInfo(jnp.array(False), zero, zero, zero, jnp.zeros(()), zero, jnp.array(True)),
         jnp.array(False),
     )
     end = jax.lax.while_loop(proceed, iterate, begin)
     # A Jacobian that led to failure, or was slow, is not handed on.
     usable = end.info.converged & ~is_slow(end)
     return end.z, Recycled(end.recycled.factors, usable), end.info
-
-
-def implicit_root(
-    residual: Callable[[Array], Array], unknowns: int, solve: Callable[[], tuple[Float[Array, "n"], Any]]
-) -> tuple[Float[Array, "n"], Any]:
-    """A root found by `solve`, with the derivative of the implicit function theorem: one linear solve with the exact Jacobian.
-
-    `solve()` returns the root and anything else; neither it nor the way it gets there is differentiated. Works in forward and in reverse
-    mode with respect to everything that `residual` closes over.
-    """
-
-    def tangent_solve(linear_map, right):
-        matrix = jax.vmap(linear_map, out_axes=1)(jnp.eye(right.shape[0], dtype=right.dtype))
-        return jnp.linalg.solve(matrix, right)
-
-    # custom_root's auxiliary output must be of floats: integers and booleans travel as such.
-    types: list[Any] = []
-
-    def search(f, z):
-        root, extra = solve()
-        types.append(jax.tree.map(lambda leaf: leaf.dtype, extra))
-        return root, jax.tree.map(lambda leaf: leaf.astype(root.dtype), extra)
-
-    root, extra = jax.lax.custom_root(lambda z: residual(z), jnp.zeros(unknowns), search, tangent_solve, has_aux=True)
-    return root, jax.lax.stop_gradient(jax.tree.map(lambda leaf, dtype: leaf.astype(dtype), extra, types[0]))
 
 
 # --- Newton with factors that are almost always good ------------------------------------------------------------------------------------------
@@ -247,12 +224,14 @@ def simplified_newton(
                 it.info.evaluations + 1,
                 rate,
                 jnp.argmax(jnp.abs(correction)).astype(jnp.int32),
+                finite,
             ),
             failed=failed,
         )
 
     zero, no = jnp.zeros((), jnp.int32), jnp.array(False)
-    begin = Iteration(start, jnp.zeros(()), zero, kept, no, ~kept.usable, NewtonInfo(no, zero, zero, zero, jnp.zeros(()), zero), no)
+    nothing = NewtonInfo(no, zero, zero, zero, jnp.zeros(()), zero, ~no)
+    begin = Iteration(start, jnp.zeros(()), zero, kept, no, ~kept.usable, nothing, no)
     end = jax.lax.while_loop(proceed, iterate, begin)
     # Factors that led to failure, or were slow, are not handed on.
     return end.z, Kept(end.kept.factors, end.info.converged & end.kept.usable, end.kept.rate), end.info

@@ -10,13 +10,14 @@ import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._precision import attainable
 from .equations import constraint, constraint_jacobian, constraint_rate
 from .initial import first_memory, project_position
 from .redundancy import choose_rows
 from .system import System
 
-_SATISFIED = 1e-9
-_CONFLICT = 1e-7
+_SATISFIED = attainable(1e-9)
+_CONFLICT = attainable(1e-7, 100.0)
 """A dropped row that asks for something else than the kept ones by more than this contradicts them."""
 
 

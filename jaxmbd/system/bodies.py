@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .frames import Frame, embed
+from .observable import BODY, EULER_PARAMETERS, PLANAR_ANGLE, TURNING, Observable
 from .parameters import Parameter, is_traced, positive, read_fields, read_name, scalar, vector
 from .rotations import (
     body_rates,
@@ -40,6 +41,10 @@ class AbstractBody(eqx.Module):
     mass: eqx.AbstractVar[Float[Array, ""]]
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
     has_orientation: eqx.AbstractClassVar[bool]
+    driven: ClassVar[bool] = False
+    """Whether something unseen answers forces on it, and so works."""
+    observables: ClassVar[dict[str, Observable]] = BODY
+    """What a run can be asked of it by name, besides what its parents list."""
 
     def _read_body(self, name: str, **values: Any) -> None:
         """The part of a constructor that all bodies share: name and checked numbers."""
@@ -176,6 +181,7 @@ class PlanarBody(AbstractBody):
     angular_velocity: Float[Array, ""]
     """rad/s, initial"""
     has_orientation: ClassVar[bool] = True
+    observables: ClassVar[dict[str, Observable]] = PLANAR_ANGLE | TURNING
     parameters: ClassVar[dict[str, Parameter]] = {
         "mass": positive("kg"),
         "inertia": positive("kg m^2"),
@@ -286,6 +292,7 @@ class RigidBody(AbstractBody):
     angular_velocity: Float[Array, "3"]
     """rad/s, initial, in the ground's axes"""
     has_orientation: ClassVar[bool] = True
+    observables: ClassVar[dict[str, Observable]] = EULER_PARAMETERS | TURNING
     parameters: ClassVar[dict[str, Parameter]] = {
         "mass": positive("kg"),
         "inertia": Parameter(
@@ -295,6 +302,7 @@ class RigidBody(AbstractBody):
             requirement="is unphysical (it must be symmetric, positive definite, and no principal moment may exceed the sum of the "
             "other two)",
             convert=_inertia_matrix,
+            converts=((3,),),
         ),
         "position": vector("m", 3),
         "orientation": Parameter(

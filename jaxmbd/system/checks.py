@@ -1,5 +1,6 @@
 """What can be wrong with one element once it is known whether the model is planar: dimensions, geometry, a user's functions."""
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,16 @@ import numpy as np
 
 from .drivers import Motion, Screw
 from .elements import AbstractElement
-from .forces import ForceFunction, PointForce, SpringDamper, Torque, TorsionSpringDamper
+from .forces import ForceFunction, SpringDamper, TorsionSpringDamper
 from .frames import ground_frame
-from .joints import Distance, Perpendicular, Universal
+from .joints import AbstractJoint, Distance, Perpendicular, Universal
+from .loads import PointForce, Torque
 from .parameters import is_traced
+
+_ELSEWHERE = 0.1
+"""Share of a rod's length that assembling may have to close before it is taken for a slip; small differences may be meant."""
+_BEGINS = 1e-2
+"""rad or m, by which a motion may begin beside the initial configuration."""
 
 
 def check_dimension(owner: str, field: str, value: Any, planar: bool) -> None:
@@ -32,6 +39,13 @@ def check_geometry(element: AbstractElement) -> None:
         size = 1.0 + np.abs(element.point1).max()
         if np.linalg.norm(element.point2 - element.point1) < 1e-12 * size:
             raise ValueError(f"{element.label} has zero length: its points coincide. Use a Spherical (or Revolute) joint.")
+        if element.length is not None and not is_traced(element.length):
+            distance = np.linalg.norm(element.point2 - element.point1)
+            if abs(distance - element.length) > _ELSEWHERE * element.length:
+                _warn(
+                    f"{element.label}: its length is {element.length:.6g} m, but its points are {distance:.6g} m apart at the initial "
+                    f"configuration; {_consequence(element)}. Place the bodies at that distance, or leave the length out."
+                )
     if isinstance(element, Screw) and not is_traced(element.pitch) and element.pitch == 0:
         raise ValueError(f"{element.label} has zero pitch: use a Revolute joint.")
 
@@ -41,20 +55,39 @@ def check_functions(element: AbstractElement, planar: bool) -> None:
     t, label = np.zeros(()), element.label
     if isinstance(element, Motion):
         _expect(label, "function(t)", _shape(label, element.function, t), "one number", (), (1,))
+        _check_beginning(element)
     elif isinstance(element, SpringDamper | TorsionSpringDamper) and element.actuator is not None:
         shape = _shape(label, element.actuator, t, t, t)
         _expect(label, f"actuator({_COORDINATE[type(element)]}, rate, t)", shape, "one number", (), (1,))
     elif isinstance(element, PointForce):
         count = 2 if planar else 3
-        _expect(label, "the force", _load_shape(label, element.value, t), f"a vector of {count} components", (count,))
+        _expect(label, "the force", _load_shape(element, t), f"a vector of {count} components", (count,))
     elif isinstance(element, Torque):
-        shape = _load_shape(label, element.value, t)
+        shape = _load_shape(element, t)
         if planar:
             _expect(label, "the torque", shape, "one number (about z)", (), (1,))
         else:
             _expect(label, "the torque", shape, "a vector of 3 components", (3,))
     elif isinstance(element, ForceFunction):
         _check_force_function(element, t)
+
+
+def _check_beginning(element: Motion) -> None:
+    begin = element.function(jnp.zeros(()))
+    if not is_traced(begin) and abs(value := float(np.reshape(begin, ()))) > _BEGINS:
+        unit = "m" if element.coordinate == "travel" else "rad"
+        _warn(
+            f"{element.label}: its function is {value:.6g} {unit} at t = 0, but its coordinate counts from the initial configuration and is "
+            f"zero there; {_consequence(element)}. Place the bodies where the motion begins, or subtract function(0)."
+        )
+
+
+def _consequence(joint: AbstractJoint) -> str:
+    return "assembling will move the bodies" if joint.penalty is None else "its penalty will begin with that deflection"
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, stacklevel=6)  # _warn, the check, check_..., _complete, build: its caller
 
 
 _COORDINATE = {SpringDamper: "length", TorsionSpringDamper: "angle"}
@@ -75,8 +108,8 @@ def _check_force_function(element: ForceFunction, t: Any) -> None:
         _expect(label, "rate(a, b, t, x)", shape, f"a vector of {count} components, as many as its state", *allowed)
 
 
-def _load_shape(label: str, value: Any, t: Any) -> tuple[int, ...]:
-    return _shape(label, value, t) if callable(value) else np.shape(value)
+def _load_shape(element: PointForce | Torque, t: Any) -> tuple[int, ...]:
+    return _shape(element.label, element.given, ground_frame(), t)
 
 
 def _expect(label: str, what: str, shape: tuple[int, ...], wanted: str, *allowed: tuple[int, ...]) -> None:

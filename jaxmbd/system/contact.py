@@ -11,50 +11,15 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from .contact_laws import AbstractContactLaw
 from .forces import AbstractForce
 from .frames import Frame, Wrench, norm, pair_wrench
 from .friction import AbstractFriction, Sliding
-from .rotations import cross, dot
-
-
-class Touch(eqx.Module):
-    """Where and how two bodies touch, in the ground's axes.
-
-    In the plane there is one tangent. In space no basis of the tangent plane is chosen, for none is smooth everywhere: the tangents are the
-    rows of the projector onto that plane, and slip is a vector of three components in the ground's axes. For friction laws with memory the rows
-    stand in the second body's axes, so that what the law remembers turns with that body.
-    """
-
-    point: Float[Array, "3"]
-    """m, where the forces act"""
-    normal: Float[Array, "3"]
-    """unit vector along which a is pushed"""
-    tangents: Float[Array, "k 3"]
-    """span the tangent space"""
-    depth: Float[Array, ""]
-    """m, of the overlap; negative: a gap"""
-    rate: Float[Array, ""]
-    """m/s, of the depth"""
-    slip: Float[Array, "k"]
-    """m/s, of a over b, along the tangents"""
-    spin: Float[Array, ""]
-    """rad/s, of a against b about the normal"""
-    entrainment: Float[Array, "k"]
-    """m/s, mean velocity of the surfaces relative to the moving spot, along the tangents"""
-
-    @staticmethod
-    def between(a: Frame, b: Frame, point: Array, normal: Array, tangents: Array, depth: Array, travel: Array) -> "Touch":
-        """`travel` [m/s] is the velocity of the spot as b sees it, in the ground's axes."""
-        # The surfaces' normal velocities are those of any points on the normal, so that the rate belongs to the depth exactly.
-        relative = a.velocity_at(point) - b.velocity_at(point)
-        # As b sees it, its own surface rests and that of a moves with the relative velocity.
-        entrainment = 0.5 * relative - travel
-        spin = dot(normal, a.angular_velocity - b.angular_velocity)
-        return Touch(point, normal, tangents, depth, -dot(normal, relative), dot(tangents, relative), spin, dot(tangents, entrainment))
+from .observable import CONTACT, Observable
+from .rotations import dot
+from .touch import Touch, planar_touch, spatial_touch
 
 
 class ContactLoads(eqx.Module):
@@ -64,7 +29,7 @@ class ContactLoads(eqx.Module):
     gap: Float[Array, "..."]
     """m; negative: the bodies overlap"""
     normal_force: Float[Array, "..."]
-    """N, not negative"""
+    """N; negative only where an adhesive law pulls"""
     slip: Float[Array, "..."]
     """m/s, of the first body over the second"""
     friction: Float[Array, "..."]
@@ -90,7 +55,55 @@ class ContactLoads(eqx.Module):
 
 
 class AbstractContact(AbstractForce):
-    """A pair of shapes on two bodies. A child has the shapes and finds the `Touch`; forces, states and energy follow."""
+    """A pair of shapes on two bodies. A child has the shapes and finds the `Touch`; forces, states and energy follow.
+
+    A pair of your own is a small class. Its fields are the numbers of its shapes, points and directions in the ground's frame at the initial
+    configuration. A ball in a bowl, a hollow sphere of body b:
+
+    ```python
+    from typing import ClassVar
+
+    import jax
+    import jax.numpy as jnp
+    import jaxmbd as mbd
+
+
+    class BallInBowl(mbd.AbstractContact):
+        radius: jax.Array  # m, of the ball about the centre of mass of a
+        bowl_radius: jax.Array  # m
+        centre: jax.Array  # m, of the bowl
+        dimension: ClassVar[int] = 3  # of a spatial model
+        parameters: ClassVar[dict[str, mbd.parameters.Parameter]] = {
+            "radius": mbd.parameters.positive("m"),
+            "bowl_radius": mbd.parameters.positive("m"),
+            "centre": mbd.parameters.vector("m", 3),
+        }
+
+        def __init__(self, name, a, b, radius, bowl_radius, centre, law, friction=None):
+            self.read_pair(name, a, b, law, friction, radius=radius, bowl_radius=bowl_radius, centre=centre)
+
+        def size(self):
+            return self.radius
+
+        def local(self, frames):
+            return frames[1].local_point(self.centre)  # what does not change, once and for all, in the bodies' own frames
+
+        def touch(self, local, frames):
+            ball, bowl = frames
+            offset = ball.position - bowl.point(local)
+            square = offset @ offset
+            distance = jnp.sqrt(jnp.where(square > 0, square, 1.0))  # a ball in the middle has no direction, but finite derivatives
+            out = jnp.where(square > 0, offset / distance, 0.0)
+            depth = jnp.where(square > 0, distance, 0.0) + self.radius - self.bowl_radius
+            return self.touch_at(frames, ball.position + (self.radius - 0.5 * depth) * out, -out, depth)
+    ```
+
+    Each class of pairs is evaluated for all its pairs at once by `jax.vmap`; everything must be traceable, and its derivatives finite. The
+    depth's rate is that of the bodies' velocities at the point along the normal, so the point must be where the surfaces face each other: on the
+    line along which the depth is measured. `size` [m] says what an overlap at the start is compared with. A pair with several spots sets
+    `spots` and returns a `Touch` with a first axis, by `jax.vmap` of `touch_at`. `point_like` says which of the two bodies, 0 and 1, may be a
+    point mass.
+    """
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
@@ -104,13 +117,16 @@ class AbstractContact(AbstractForce):
     allow_overlap: bool = eqx.field(static=True)
     """Whether the pair may start deeper in each other than elastic bodies would be."""
     is_contact: ClassVar[bool] = True
+    observables: ClassVar[dict[str, Observable]] = CONTACT
     dimension: eqx.AbstractClassVar[int]
     """2: the shapes live in the plane"""
     spots: ClassVar[int] = 1
     """How many spots it has; with more than one, `touch` has a first axis."""
 
-    def _read_pair(self, name: str, a: Any, b: Any, law: Any, friction: Any, stiff: bool, allow_overlap: bool, **shapes: Any) -> None:
-        """The part of a constructor that all pairs share; `shapes` are the numbers of the child's own fields."""
+    def read_pair(
+        self, name: str, a: Any, b: Any, law: Any, friction: Any = None, stiff: bool = False, allow_overlap: bool = False, **shapes: Any
+    ) -> None:
+        """The part of a constructor that all pairs share; `shapes` are the numbers of the child's own fields, checked by its `parameters`."""
         self._read_element(name, (a, b), **shapes)
         if not isinstance(law, AbstractContactLaw):
             raise ValueError(f"{self.label}: law must be a contact law such as mbd.LinearContact(stiffness, damping), got {law!r}.")
@@ -127,6 +143,15 @@ class AbstractContact(AbstractForce):
         """Where the shapes overlap, or come nearest."""
         raise NotImplementedError
 
+    def touch_at(self, frames: tuple[Frame, ...], point: Array, normal: Array, depth: Array, travel: Array | None = None) -> Touch:
+        """The touch at a point [m] with a unit normal, along which a is pushed, both of three components in the ground's axes (z = 0 in the
+        plane), and a depth [m]. `travel` [m/s] is the velocity of the spot as b sees it, in the ground's axes; only lubricated friction asks
+        for it (None: the spot rests on b)."""
+        travel = jnp.zeros(3) if travel is None else travel
+        if self.dimension == 2:
+            return planar_touch(frames, point, normal, depth, travel)
+        return spatial_touch(self.friction, frames, point, normal, depth, travel)
+
     def size(self) -> Array:
         """m, what an overlap is to be compared with: as a rule the smallest radius of the pair."""
         raise NotImplementedError
@@ -141,10 +166,11 @@ class AbstractContact(AbstractForce):
         """(friction force along the tangents, torque about the normal) on a"""
         if self.friction is None:
             return jnp.zeros_like(touch.slip), jnp.zeros_like(touch.depth)
-        friction = -sliding.normal_force * self.friction.coefficient(sliding, x)
+        load = jnp.maximum(sliding.normal_force, 0.0) if self.law.pulls else sliding.normal_force
+        friction = -load * self.friction.coefficient(sliding, x)
         if self.dimension == 2:
             return friction, jnp.zeros_like(touch.depth)
-        return friction, -sliding.normal_force * self.friction.spinning(sliding, x)
+        return friction, -load * self.friction.spinning(sliding, x)
 
     def _force(self, touch: Touch, sliding: Sliding, x: Array) -> tuple[Array, Array, Array]:
         """(force on a, torque on a at the point, friction along the tangents)"""
@@ -227,88 +253,3 @@ class AbstractContact(AbstractForce):
     def potential(self, local, frames, angles):
         depth = self.touch(local, frames).depth
         return self.law.energy(depth) if self.spots == 1 else jnp.sum(jax.vmap(self.law.energy)(depth))
-
-
-# --- what pairs have in common ------------------------------------------------------------------------------------------------------------
-
-
-class OnFace(eqx.Module):
-    """A round shape of a on a straight face of b, in their own frames."""
-
-    centre: Float[Array, "3"]
-    """in a"""
-    point: Float[Array, "3"]
-    """in b"""
-    normal: Float[Array, "3"]
-    """unit vector in b"""
-
-    def spot(self, frames: tuple[Frame, ...], radius: Array) -> tuple[Array, Array, Array, Array]:
-        """(point, normal, depth, travel) of their touch, at the round shape's nearest point to the face."""
-        a, b = frames
-        centre, normal = a.point(self.centre), b.direction(self.normal)
-        depth = radius - dot(normal, centre - b.point(self.point))
-        travel = a.velocity_at(centre) - b.velocity_at(centre)
-        return centre - radius * normal, normal, depth, travel
-
-
-class SideBySide(eqx.Module):
-    """Two round shapes, in their own frames."""
-
-    centre_a: Float[Array, "3"]
-    """in a"""
-    centre_b: Float[Array, "3"]
-    """in b"""
-
-    def spot(self, frames: tuple[Frame, ...], radius_a: Array, radius_b: Array) -> tuple[Array, Array, Array, Array]:
-        """(point, normal, depth, travel) of their touch, in the middle of the overlap."""
-        a, b = frames
-        centre_a, centre_b = a.point(self.centre_a), b.point(self.centre_b)
-        normal, distance = direction(centre_a - centre_b)
-        depth = radius_a + radius_b - distance
-        arm = radius_b - 0.5 * depth
-        travel = over(arm * (a.velocity_at(centre_a) - b.velocity_at(centre_a)), distance)
-        return centre_b + arm * normal, normal, depth, travel
-
-
-_UP = np.array([0.0, 0.0, 1.0])
-
-
-def planar_touch(frames: tuple[Frame, ...], point: Array, normal: Array, depth: Array, travel: Array) -> Touch:
-    """A touch in the plane: the tangent is the normal turned by +90 degrees."""
-    a, b = frames
-    return Touch.between(a, b, point, normal, cross(jnp.asarray(_UP), normal)[None], depth, travel)
-
-
-def spatial_touch(
-    friction: AbstractFriction | None, frames: tuple[Frame, ...], point: Array, normal: Array, depth: Array, travel: Array
-) -> Touch:
-    """A touch in space. `travel` may have a part along the normal, which does not count."""
-    a, b = frames
-    if friction is not None and friction.memory:
-        # R_b^T (I - n n^T)
-        tangents = b.rotation.T - dot(b.rotation.T, normal)[:, None] * normal
-        return Touch.between(a, b, point, normal, tangents, depth, travel)
-    relative = a.velocity_at(point) - b.velocity_at(point)
-    along = dot(normal, relative)
-    entrainment = 0.5 * relative - travel
-    return Touch(
-        point,
-        normal,
-        jnp.asarray(np.eye(3)) - normal[:, None] * normal,
-        depth,
-        -along,
-        relative - along * normal,
-        dot(normal, a.angular_velocity - b.angular_velocity),
-        entrainment - dot(normal, entrainment) * normal,
-    )
-
-
-def direction(u: Array) -> tuple[Array, Array]:
-    """(unit vector, length) of a vector; where it is zero the direction is zero too, and derivatives are finite."""
-    length = norm(u)
-    return u / jnp.where(length > 0, length, 1.0), length
-
-
-def over(numerator: Array, length: Array) -> Array:
-    """numerator / length, zero where the length is."""
-    return jnp.where(length > 0, numerator, 0.0) / jnp.where(length > 0, length, 1.0)

@@ -10,6 +10,7 @@ from .friction import AbstractFriction
 from .parameters import read_name
 from .planar_contacts import DiscDisc, DiscLine
 from .raceways import SphereGroove
+from .rounded import CoinPlane, EllipsoidPlane
 from .solids import BoxPlane, CapsulePlane
 from .spatial_contacts import SpherePlane, SphereSphere
 
@@ -56,6 +57,32 @@ class Capsule(NamedTuple):
     """m"""
 
 
+class Ellipsoid(NamedTuple):
+    """An ellipsoid on a body, its semi-axes along the body's axes, for `contacts`."""
+
+    body: Any
+    semi_axes: Any
+    """m"""
+    centre: Any = None
+    """m; None: the body's centre of mass"""
+
+
+class Coin(NamedTuple):
+    """A coin on a body, for `contacts` in space; see `CoinPlane`. (A `Disc` lives in the plane.)"""
+
+    body: Any
+    radius: Any
+    """m, outermost"""
+    axis: Any
+    """direction, in the ground's frame at the initial configuration"""
+    edge_radius: Any = 0.0
+    """m, of the rim's section"""
+    crown: Any = None
+    """m, height of the middle of a face over its rim; None: a thousandth of the radius of the face"""
+    centre: Any = None
+    """m; None: the body's centre of mass"""
+
+
 class Groove(NamedTuple):
     """The raceway of a ring, for `contacts` with the balls in it; see `SphereGroove`."""
 
@@ -92,7 +119,7 @@ class Line(NamedTuple):
     """out of the body"""
 
 
-Shape = Sphere | Plane | Box | Capsule | Groove | Disc | Line
+Shape = Sphere | Plane | Box | Capsule | Ellipsoid | Coin | Groove | Disc | Line
 
 _PAIRS: dict[tuple[type, type], Callable[..., AbstractContact]] = {
     (Sphere, Plane): lambda name, s, p, *laws, **rest: SpherePlane(
@@ -106,6 +133,12 @@ _PAIRS: dict[tuple[type, type], Callable[..., AbstractContact]] = {
     ),
     (Capsule, Plane): lambda name, s, p, *laws, **rest: CapsulePlane(
         name, s.body, p.body, s.end1, s.end2, s.radius, p.point, p.normal, *laws, **rest
+    ),
+    (Ellipsoid, Plane): lambda name, s, p, *laws, **rest: EllipsoidPlane(
+        name, s.body, p.body, s.semi_axes, p.point, p.normal, *laws, centre=s.centre, **rest
+    ),
+    (Coin, Plane): lambda name, s, p, *laws, **rest: CoinPlane(
+        name, s.body, p.body, s.radius, s.axis, p.point, p.normal, *laws, edge_radius=s.edge_radius, crown=s.crown, centre=s.centre, **rest
     ),
     (Sphere, Groove): lambda name, s, p, *laws, **rest: SphereGroove(
         name, s.body, p.body, s.radius, p.groove_radius, p.pitch_radius, p.axis, *laws, side=p.side, centre=s.centre, point=p.point, **rest
@@ -130,8 +163,8 @@ def contacts(
     A list of contacts for a model's forces, named "name[0]", "name[1]", ...; `solution.contact("name")` has them all, one column a pair, and
     `solution.contact("name[3]")` one. The order is that of the lists: the first of these against each of those, the second, ...
     Shapes on one body do not touch each other, and a pair that both lists have is taken once. The first body of a pair is that of the sphere,
-    box, capsule or disc, whichever list it came from; its face or groove belongs to the second. The system stacks them by kind, so that
-    compiling does not take longer for more of them.
+    box, capsule, ellipsoid, coin or disc, whichever list it came from; its face or groove belongs to the second. The system stacks them by
+    kind, so that compiling does not take longer for more of them.
     `law` may be a function of the two shapes, for a stiffness that depends on their radii.
     """
     name = read_name("group of contacts", name)

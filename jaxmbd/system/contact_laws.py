@@ -15,9 +15,14 @@ from .parameters import Parameter, not_negative, positive, read_fields
 
 
 class AbstractContactLaw(eqx.Module):
-    """A normal force by depth and rate. It never pulls, and is zero and has finite derivatives where the depth is zero."""
+    """A normal force by depth and rate. It never pulls unless it says so, and is zero and has finite derivatives where the depth is zero."""
 
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
+
+    @property
+    def pulls(self) -> bool:
+        """Whether the force may be negative. Friction then takes a pull for no load."""
+        return False
 
     @property
     def spot(self) -> ContactEllipse | None:
@@ -45,6 +50,12 @@ class LinearContact(AbstractContactLaw):
     With little damping the coefficient of restitution is 1 - pi zeta + O(zeta^2); the bound from above raises it by about 2 zeta^2 against the
     closed form of the law without it (Schwager and Pöschel 2007).
 
+    With `adhesive=True` the dashpot is not bounded: force = k d + c d' as long as d > 0, also where that is negative. Bodies that part are held
+    back until the depth is zero, an impact lasts half a period of the damped oscillation and the restitution is exactly
+    exp(-pi zeta / sqrt(1 - zeta^2)). The price is a force that jumps by c d' at touch-down and at lift-off: a method with error control
+    takes tiny steps there, Newton's method may need several attempts, and the derivative of a run does not know of the jump. Friction acts
+    while the force pushes only.
+
     ```bibtex
     @article{schwager2007restitution,
       title={Coefficient of restitution and linear--dashpot model revisited},
@@ -61,13 +72,22 @@ class LinearContact(AbstractContactLaw):
     """k, N/m"""
     damping: Float[Array, ""]
     """c, N s/m"""
+    adhesive: bool = eqx.field(static=True)
+    """Whether the dashpot may pull, and jump at touch-down."""
     parameters: ClassVar[dict[str, Parameter]] = {"stiffness": positive("N/m"), "damping": not_negative("N s/m")}
 
-    def __init__(self, stiffness: Any, damping: Any = 0.0):
+    def __init__(self, stiffness: Any, damping: Any = 0.0, *, adhesive: bool = False):
         read_fields(self, "the LinearContact law", self.parameters, stiffness=stiffness, damping=damping)
+        self.adhesive = bool(adhesive)
+
+    @property
+    def pulls(self):
+        return self.adhesive
 
     def force(self, depth, rate):
         elastic = self.stiffness * _overlap(depth)
+        if self.adhesive:
+            return elastic + jnp.where(depth > 0, self.damping * rate, 0.0)
         return elastic + jnp.clip(self.damping * rate, -elastic, elastic)
 
     def energy(self, depth):

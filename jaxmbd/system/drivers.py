@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from .elements import Axis, ground
 from .frames import Frame, embed
 from .joints import AbstractJoint, Cylindrical, Penalty, cylinder_rows
+from .observable import FOLLOWED_ANGLE, GEAR, RACK, TRAVEL, Observable, only
 from .parameters import Parameter, nonzero_vector, scalar, vector
 
 
@@ -40,6 +41,11 @@ class Motion(AbstractJoint):
     }
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     angles: ClassVar[int] = 1
+    driven: ClassVar[bool] = True
+    observables: ClassVar[dict[str, Observable]] = {
+        **only(FOLLOWED_ANGLE, lambda motion: motion.coordinate == "angle"),
+        **only(TRAVEL, lambda motion: motion.coordinate == "travel"),
+    }
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)
 
     def __init__(
@@ -113,6 +119,7 @@ class Gear(AbstractJoint):
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     angles: ClassVar[int] = 2
+    observables: ClassVar[dict[str, Observable]] = GEAR
 
     def __init__(
         self,
@@ -156,6 +163,7 @@ class RackAndPinion(AbstractJoint):
     row_lengths: ClassVar[tuple[bool, ...]] = (True,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     angles: ClassVar[int] = 1
+    observables: ClassVar[dict[str, Observable]] = RACK
 
     def __init__(
         self,
@@ -200,6 +208,7 @@ class Screw(AbstractJoint):
     row_lengths: ClassVar[tuple[bool, ...]] = (*Cylindrical.row_lengths, True)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
     angles: ClassVar[int] = 1
+    observables: ClassVar[dict[str, Observable]] = FOLLOWED_ANGLE | TRAVEL
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis: Any, pitch: Any, *, penalty: Penalty | None = None):
         self._read(name, (a, b), penalty, point=point, axis=axis, pitch=pitch)

@@ -14,8 +14,9 @@ from jaxtyping import Array, Float
 
 from .bodies import AbstractBody
 from .frames import Frame
+from .observable import Observable
 from .parameters import Parameter, read_fields, read_name
-from .rotations import fused_dot, product, products, triad
+from .rotations import cross, fused_dot, product, products, triad
 
 
 class Ground(eqx.Module):
@@ -39,6 +40,8 @@ class AbstractElement(eqx.Module):
     kind: ClassVar[str] = "element"
     point_like: ClassVar[tuple[int, ...]] = ()
     """Which of its bodies may be point masses, that have no orientation."""
+    observables: ClassVar[dict[str, Observable]] = {}
+    """What a run can be asked of it by name, besides what its parents list."""
 
     def _read_element(self, name: str, bodies: tuple[Any, ...], **values: Any) -> None:
         """The part of a constructor that all elements share: names and checked numbers (None stays None)."""
@@ -60,8 +63,24 @@ class AbstractElement(eqx.Module):
         return jnp.zeros(0)
 
 
+class BodyName(str):
+    """The name of a body that remembers the body it was taken from, so that a model can tell whether it is its own."""
+
+    body: AbstractBody
+
+    def __new__(cls, body: AbstractBody) -> "BodyName":
+        name = super().__new__(cls, body.name)
+        name.body = body
+        return name
+
+    def __reduce__(self):
+        return str, (str(self),)  # a copy of an element knows its bodies by name
+
+
 def body_name(owner: str, body: Any) -> str:
-    if isinstance(body, AbstractBody | Ground):
+    if isinstance(body, AbstractBody):
+        return BodyName(body)
+    if isinstance(body, Ground):
         return body.name
     if isinstance(body, str):
         return body
@@ -118,6 +137,11 @@ class Axis(eqx.Module):
     def components(self, a: Frame, b: Frame) -> Float[Array, "3"]:
         """The offset along the unit vectors of a."""
         return product(a.directions(self.triad_a), self.offset(a, b))
+
+    def component_rates(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+        """Their derivatives by time."""
+        drift = b.point_velocity(self.point_b) - a.point_velocity(self.point_a)
+        return product(a.directions(self.triad_a), drift - cross(a.angular_velocity, self.offset(a, b)))
 
     def travel(self, a: Frame, b: Frame) -> Float[Array, ""]:
         """Displacement of b against a along the axis since the start."""

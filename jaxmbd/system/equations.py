@@ -3,7 +3,7 @@
 M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
 """
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -12,7 +12,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solvers import coloring
-from .state import Memory
+from . import observing
+from .energy import Flows, flows_of_equations
+from .observable import Observable
+from .state import Memory, State
+from .views import Owner, owners_of_equations
 
 
 class AbstractSystem(eqx.Module):
@@ -25,6 +29,8 @@ class AbstractSystem(eqx.Module):
 
     q0: eqx.AbstractVar[Array]
     v0: eqx.AbstractVar[Array]
+    observables: ClassVar[dict[str, Observable]] = {}
+    """What a run can be asked for by name, besides the coordinates: functions of (system, state) as `at.system`, `at.state`."""
 
     def mass(self, q: Float[Array, "q"]) -> Float[Array, "q q"]:
         """M(q). It may be singular where the constraints make up for it."""
@@ -53,6 +59,35 @@ class AbstractSystem(eqx.Module):
     def potential_energy(self, q: Array, t: Array) -> Float[Array, ""]:
         """J; what `solution.energy()` adds to the kinetic energy. Unknown (NaN) unless a subclass says."""
         return jnp.full((), jnp.nan)
+
+    def workers(self) -> tuple[str, ...]:
+        """What changes the energy, by name."""
+        return "forces", "constraints"
+
+    def owners(self) -> dict[str, Owner]:
+        """By name, what has quantities that a run can be asked for."""
+        return owners_of_equations(self)
+
+    def observable_names(self) -> list[str]:
+        """All names that `solution.observe` understands, without reducers such as "peak:" and without points of bodies."""
+        return observing.names(self)
+
+    def observable_unit(self, name: str) -> str:
+        """The unit of what has that name, e.g. `system.observable_unit("rod.vx")`. An error if nothing has."""
+        (found,) = observing.find(self, name)
+        return found.observable.unit
+
+    def parameter_names(self) -> list[str]:
+        """All names that `get` and `set` understand, of systems that have these."""
+        return []
+
+    def efforts(self, state: State) -> Float[Array, "efforts"]:
+        """What constraints that depend on time work with, at rows; in between, `flows` gets interpolated ones."""
+        return state.multipliers * state.memory.kept_rows
+
+    def flows(self, state: State, efforts: Array) -> Flows:
+        """What each of them stores and supplies."""
+        return flows_of_equations(self, state, efforts)
 
     # What a Model's System knows better than a user's own equations: the defaults serve the latter.
 
@@ -102,8 +137,8 @@ class AbstractSystem(eqx.Module):
         return () if none else tuple(range(self.q0.shape[-1]))
 
     def contact_power(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "bodies"]:
-        """W, the rate at which contacts change each body's energy. Unknown (NaN) unless a subclass says."""
-        return jnp.full(1, jnp.nan)
+        """W, the rate at which contacts change each body's energy. Unknown (infinite) unless a subclass says."""
+        return jnp.full(1, jnp.inf)
 
     def coordinate_lengths(self) -> tuple[bool, ...]:
         """Which coordinates are lengths: they are measured in the integrator's `length_scale`, the others in radians."""

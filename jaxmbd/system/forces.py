@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .elements import AbstractElement, Axis
-from .frames import Frame, Wrench, embed, force_at, norm, pair_wrench
+from .frames import Frame, Wrench, embed, norm, pair_wrench
+from .observable import FORCE, SPRING, STORE, TORSION, WORKER, Observable
 from .parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
 from .rotations import cross, fused_dot, rotation_vector
 
@@ -25,6 +26,7 @@ class AbstractForce(AbstractElement):
     kind: ClassVar[str] = "force"
     is_contact: ClassVar[bool] = False
     """Whether its power counts as contact power."""
+    observables: ClassVar[dict[str, Observable]] = FORCE
 
     def initial_state(self) -> Array:
         """The differential states that the element owns, at the start."""
@@ -50,6 +52,7 @@ class Gravity(eqx.Module):
     """m/s^2"""
     name: str = eqx.field(static=True)
     parameters: ClassVar[dict[str, Parameter]] = {"acceleration": vector("m/s^2")}
+    observables: ClassVar[dict[str, Observable]] = WORKER | STORE
 
     def __init__(self, acceleration: Any, name: str = "gravity"):
         self.name = read_name("force", name)
@@ -90,6 +93,7 @@ class SpringDamper(AbstractForce):
         "damping": not_negative("N s/m"),
         "free_length": not_negative("m")._replace(optional=True),
     }
+    observables: ClassVar[dict[str, Observable]] = SPRING
 
     def __init__(
         self,
@@ -166,6 +170,7 @@ class TorsionSpringDamper(AbstractForce):
         "damping": not_negative("N m s/rad"),
         "free_angle": scalar("rad"),
     }
+    observables: ClassVar[dict[str, Observable]] = TORSION
 
     def __init__(
         self,
@@ -214,6 +219,7 @@ def _matrix(unit: str) -> Parameter:
         valid=lambda K: abs(K - K.T).max() <= 1e-9 * abs(K).max(),
         requirement="must be symmetric",
         convert=_six_by_six,
+        converts=((6,),),
     )
 
 
@@ -271,77 +277,6 @@ class Bushing(AbstractForce):
     def potential(self, local, frames, angles):
         _, _, deflection = self._deflection(local, *frames)
         return 0.5 * deflection @ self.stiffness @ deflection
-
-
-def _read_load(owner: str, spec: Parameter, value: Any) -> Any:
-    return value if callable(value) else read(owner, "value", spec, value)
-
-
-def _load(value: Any, t: Array, frame: Frame, body_axes: bool, planar_axis: bool) -> Float[Array, "3"]:
-    """A constant or a function of time as a vector in the ground's axes; a single number is a torque about z."""
-    u = jnp.asarray(value(t) if callable(value) else value, dtype=float)
-    if planar_axis and u.shape in ((), (1,)):
-        u = jnp.concatenate([jnp.zeros(2), u.reshape(1)])
-    u = embed(u)
-    return frame.direction(u) if body_axes else u
-
-
-class PointForce(AbstractForce):
-    """A force on one body at a point of it: a constant vector [N] or a function of time, in the ground's or the body's axes."""
-
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"]
-    """m, ground frame, initial configuration; moves with the body"""
-    value: Any
-    """N"""
-    body_axes: bool = eqx.field(static=True)
-    stiff: bool = eqx.field(static=True)
-    point_like: ClassVar[tuple[int, ...]] = (0,)
-    parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "value": vector("N")}
-
-    def __init__(self, name: str, body: Any, point: Any, value_or_function: Any, *, axes: str = "ground", stiff: bool = False):
-        self._read_element(name, (body,), point=point)
-        self.value = _read_load(self.label, self.parameters["value"], value_or_function)
-        self.body_axes, self.stiff = _read_axes(self.label, axes), stiff
-
-    def local(self, frames):
-        return frames[0].local_point(embed(self.point))
-
-    def wrench(self, local, frames, angles, t, x):
-        (body,) = frames
-        force = _load(self.value, t, body, self.body_axes, planar_axis=False)
-        return Wrench(force[None], force_at(body, body.point(local), force)[None])
-
-
-class Torque(AbstractForce):
-    """A torque on one body: a constant vector [N m] (a number in a planar model) or a function of time."""
-
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    value: Any
-    """N m"""
-    body_axes: bool = eqx.field(static=True)
-    stiff: bool = eqx.field(static=True)
-    parameters: ClassVar[dict[str, Parameter]] = {"value": Parameter("N m", shapes=((), (3,)))}
-
-    def __init__(self, name: str, body: Any, value_or_function: Any, *, axes: str = "ground", stiff: bool = False):
-        self._read_element(name, (body,))
-        self.value = _read_load(self.label, self.parameters["value"], value_or_function)
-        self.body_axes, self.stiff = _read_axes(self.label, axes), stiff
-
-    def local(self, frames):
-        return ()
-
-    def wrench(self, local, frames, angles, t, x):
-        torque = _load(self.value, t, frames[0], self.body_axes, planar_axis=True)
-        return Wrench(jnp.zeros((1, 3)), torque[None])
-
-
-def _read_axes(owner: str, axes: str) -> bool:
-    if axes not in ("ground", "body"):
-        raise ValueError(f"{owner}: axes must be 'ground' or 'body', got {axes!r}.")
-    return axes == "body"
 
 
 class ForceFunction(AbstractForce):

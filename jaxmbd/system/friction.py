@@ -13,11 +13,15 @@ from jaxtyping import Array, Bool, Float
 
 from .frames import norm
 from .hertz import ContactEllipse
-from .parameters import Order, Parameter, not_negative, positive, read_fields
+from .parameters import Order, Parameter, following, not_negative, positive, read_fields
 from .rotations import fused_dot
 
 _FASTEST = 1e6
 """Beyond this many Stribeck velocities the coefficient is the kinetic one to rounding; powers of more might overflow."""
+_COEFFICIENT = not_negative("1")._replace(
+    doubtful=lambda mu: mu > 5.0, doubt="dry friction coefficients are about 1 or less, of soft rubber perhaps 4; was it in percent?"
+)
+_POSITIVE_COEFFICIENT = _COEFFICIENT._replace(valid=positive("1").valid, requirement=positive("1").requirement)
 _STATIC = (Order("kinetic", "static", "exchange them", may_be_equal=True),)
 
 
@@ -103,8 +107,8 @@ class Coulomb(AbstractFriction):
 
     kinetic: Float[Array, ""]
     """mu_k"""
-    static: Float[Array, ""]
-    """mu_s, near rest"""
+    static: Float[Array, ""] | None
+    """mu_s, near rest; None: that of sliding, whatever it is set to"""
     stribeck_velocity: Float[Array, ""]
     """v_s, m/s: how fast the coefficient falls from static to kinetic"""
     regularisation: Float[Array, ""]
@@ -112,8 +116,8 @@ class Coulomb(AbstractFriction):
     viscous: Float[Array, ""]
     """sigma, s/m"""
     parameters: ClassVar[dict[str, Parameter]] = {
-        "kinetic": not_negative("1"),
-        "static": not_negative("1"),
+        "kinetic": _COEFFICIENT,
+        "static": following("kinetic", _COEFFICIENT),
         "stribeck_velocity": positive("m/s"),
         "regularisation": positive("m/s"),
         "viscous": not_negative("s/m"),
@@ -126,7 +130,7 @@ class Coulomb(AbstractFriction):
             "the Coulomb friction law",
             self.parameters,
             kinetic=kinetic,
-            static=kinetic if static is None else static,
+            static=static,
             stribeck_velocity=stribeck_velocity,
             regularisation=regularisation,
             viscous=viscous,
@@ -140,6 +144,8 @@ class Coulomb(AbstractFriction):
         return spinning_coefficient(sliding, self._limit(fused_dot(sliding.slip, sliding.slip)), self.regularisation)
 
     def _limit(self, square: Array) -> Array:
+        if self.static is None:
+            return self.kinetic
         return self.kinetic + (self.static - self.kinetic) * jnp.exp(-square / self.stribeck_velocity**2)
 
 
@@ -182,8 +188,8 @@ class LuGre(AbstractFriction):
     """sigma_0, 1/m"""
     static: Float[Array, ""]
     """mu_s, coefficient at the onset of sliding"""
-    kinetic: Float[Array, ""]
-    """mu_k, coefficient of fast sliding"""
+    kinetic: Float[Array, ""] | None
+    """mu_k, coefficient of fast sliding; None: the static one, whatever it is set to"""
     stribeck_velocity: Float[Array, ""]
     """v_s, m/s: how fast the coefficient falls from static to kinetic"""
     exponent: Float[Array, ""]
@@ -194,8 +200,8 @@ class LuGre(AbstractFriction):
     """sigma_2, s/m"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "bristle_stiffness": positive("1/m"),
-        "static": positive("1"),
-        "kinetic": positive("1"),
+        "static": _POSITIVE_COEFFICIENT,
+        "kinetic": following("static", _POSITIVE_COEFFICIENT),
         "stribeck_velocity": positive("m/s"),
         "exponent": positive("1"),
         "bristle_damping": not_negative("s/m"),
@@ -221,7 +227,7 @@ class LuGre(AbstractFriction):
             self.parameters,
             bristle_stiffness=bristle_stiffness,
             static=static,
-            kinetic=static if kinetic is None else kinetic,
+            kinetic=kinetic,
             stribeck_velocity=stribeck_velocity,
             exponent=exponent,
             bristle_damping=bristle_damping,
@@ -249,6 +255,8 @@ class LuGre(AbstractFriction):
 
     def _limit(self, slip: Array) -> Array:
         """g(v); its derivative at v = 0 is zero whatever the exponent."""
+        if self.kinetic is None:
+            return self.static
         speed = jnp.minimum(norm(slip) / self.stribeck_velocity, _FASTEST)
         resting = speed <= 0
         power = jnp.where(resting, 0.0, jnp.where(resting, 1.0, speed) ** self.exponent)

@@ -24,6 +24,11 @@ def map_elements(function: Callable[..., Any], stacked: Any, *arguments: Any) ->
     return jax.vmap(lambda element, *args: function(eqx.combine(element, rest), *args))(arrays, *arguments)
 
 
+def pick(stacked: Any, place: Any) -> Any:
+    """One of a stack, or several; what is not stacked is shared."""
+    return jax.tree.map(lambda leaf: leaf[place] if hasattr(leaf, "shape") else leaf, stacked)
+
+
 class BodyGroup(eqx.Module):
     """All bodies of one kind."""
 

@@ -5,7 +5,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..solvers.newton import implicit_root
+from .._precision import attainable
+from ..solvers.roots import AbstractEquations, implicit_root
 from .equations import (
     AbstractSystem,
     constraint,
@@ -47,25 +48,37 @@ def remember(system: AbstractSystem, q: Array, t: Array, memory: Memory) -> Memo
     return Memory(system.angles(q), keep_rows(system, q, t, memory.kept_rows))
 
 
-_NEGLIGIBLE = 1e-12
+_NEGLIGIBLE = attainable(1e-12)
 _MAX_ITERATIONS = 50
+
+
+class _Nearest(AbstractEquations):
+    """W (moved - q) + Phi_q^T mu = 0 and Phi = 0 (kept rows), for z = (moved, mu)."""
+
+    system: AbstractSystem
+    q: Float[Array, "q"]
+    t: Float[Array, ""]
+    kept: Float[Array, "rows"]
+    weight: Float[Array, "q q"]
+
+    def residual(self, z):
+        n = self.q.shape[0]
+        moved, pull = z[:n], z[n:]
+        rows, force = constraint_and_force(self.system, moved, self.t, self.kept * pull)
+        return jnp.concatenate([self.weight @ (moved - self.q) + force, self.kept * rows + (1.0 - self.kept) * pull])
 
 
 def project_position(system: AbstractSystem, q: Array, t: Array, kept: Array) -> tuple[Array, Array]:
     """The q nearest to the given one, in the metric of the mass matrix, that satisfies the kept rows; and whether it was found.
 
-    The nearest point makes W (moved - q) + Phi_q^T mu zero along with Phi. The iteration drops the curvature of Phi from the derivative of
-    that, the implicit derivative of the result does not.
+    The iteration drops the curvature of Phi from the derivative of the equations, the implicit derivative of the result does not.
     """
     n = q.shape[0]
-    weight = _metric(system.mass(q), constraint_jacobian(system, q, t), kept)
+    weight = projection_metric(system.mass(q), constraint_jacobian(system, q, t), kept)
 
-    def residual(z):
-        moved, pull = z[:n], z[n:]
-        rows, force = constraint_and_force(system, moved, t, kept * pull)
-        return jnp.concatenate([weight @ (moved - q) + force, kept * rows + (1.0 - kept) * pull])
+    def search(nearest: _Nearest):
+        system, q, t, kept, weight = nearest.system, nearest.q, nearest.t, nearest.kept, nearest.weight
 
-    def search():
         def proceed(carry):
             _, change, k = carry
             return (change > _NEGLIGIBLE) & (k < _MAX_ITERATIONS)
@@ -83,11 +96,11 @@ def project_position(system: AbstractSystem, q: Array, t: Array, kept: Array) ->
         z, change, _ = jax.lax.while_loop(proceed, iterate, (start, jnp.array(jnp.inf), 0))
         return z, jnp.isfinite(change) & (change <= _NEGLIGIBLE)
 
-    z, converged = implicit_root(residual, n + kept.shape[0], search)
+    z, converged = implicit_root(_Nearest(system, q, t, kept, weight), search)
     return z[:n], converged
 
 
-def _metric(mass: Array, jacobian: Array, kept: Array) -> Array:
+def projection_metric(mass: Array, jacobian: Array, kept: Array) -> Array:
     """M + c Phi_q^T Phi_q. M may be singular (Euler parameters); where the linearised constraints fix Phi_q dq, the second term is constant,
     so nearest points are those of M."""
     held = kept[:, None] * jacobian
@@ -110,7 +123,7 @@ def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory
     q, assembled = project_position(system, q, t, kept)
     kept = keep_rows(system, q, t, kept)
     mass, jacobian = system.mass(q), constraint_jacobian(system, q, t)
-    weight = _metric(mass, jacobian, kept)
+    weight = projection_metric(mass, jacobian, kept)
     drive = constraint_rate(system, q, jnp.zeros_like(v), t)
     v = jnp.linalg.solve(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
     right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])

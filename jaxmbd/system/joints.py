@@ -12,27 +12,30 @@ from jaxtyping import Array, Float
 
 from .elements import AbstractElement, Axis
 from .frames import Frame, embed
-from .parameters import Parameter, nonzero_vector, not_negative, positive, read_fields, vector
-from .rotations import fused_dot
+from .observable import ANGLE, CARDAN, IN_PLANE, JOINT, TRAVEL, Observable
+from .parameters import Parameter, following, nonzero_vector, not_negative, positive, read_fields, vector
+from .rotations import cross, fused_dot
 
 
 class Penalty(eqx.Module):
     """Holds a joint by a stiff spring and damper on each of its rows instead of a multiplier: a force of family B.
 
     Rows that are lengths use stiffness [N/m] and damping [N s/m], rows that are angles rotational_stiffness [N m/rad] and
-    rotational_damping [N m s/rad], by default the same numbers. Reactions follow from the deflection: their relative error is that of the
-    deflection, far larger than that of positions.
+    rotational_damping [N m s/rad], by default the same numbers, also after those were set anew. Reactions follow from the deflection:
+    their relative error is that of the deflection, far larger than that of positions.
     """
 
     stiffness: Float[Array, ""]
     damping: Float[Array, ""]
-    rotational_stiffness: Float[Array, ""]
-    rotational_damping: Float[Array, ""]
+    rotational_stiffness: Float[Array, ""] | None
+    """None: the number of `stiffness`"""
+    rotational_damping: Float[Array, ""] | None
+    """None: the number of `damping`"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "stiffness": positive("N/m"),
         "damping": not_negative("N s/m"),
-        "rotational_stiffness": positive("N m/rad"),
-        "rotational_damping": not_negative("N m s/rad"),
+        "rotational_stiffness": following("stiffness", positive("N m/rad")),
+        "rotational_damping": following("damping", not_negative("N m s/rad")),
     }
 
     def __init__(self, stiffness: Any, damping: Any, rotational_stiffness: Any = None, rotational_damping: Any = None):
@@ -42,9 +45,15 @@ class Penalty(eqx.Module):
             self.parameters,
             stiffness=stiffness,
             damping=damping,
-            rotational_stiffness=stiffness if rotational_stiffness is None else rotational_stiffness,
-            rotational_damping=damping if rotational_damping is None else rotational_damping,
+            rotational_stiffness=rotational_stiffness,
+            rotational_damping=rotational_damping,
         )
+
+    def coefficients(self, length: bool) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """(stiffness, damping) of a row that is a length, or of one that is an angle."""
+        stiffness = self.stiffness if length or self.rotational_stiffness is None else self.rotational_stiffness
+        damping = self.damping if length or self.rotational_damping is None else self.rotational_damping
+        return stiffness, damping
 
 
 class AbstractJoint(AbstractElement):
@@ -56,6 +65,9 @@ class AbstractJoint(AbstractElement):
     """Which rows remain in a planar model; None: the joint has no planar meaning."""
 
     kind: ClassVar[str] = "joint"
+    driven: ClassVar[bool] = False
+    """Whether rows depend on time, so that the joint works."""
+    observables: ClassVar[dict[str, Observable]] = JOINT
 
     def _read(self, name: str, bodies: tuple[Any, ...], penalty: Penalty | None, **values: Any) -> None:
         self._read_element(name, bodies, **values)
@@ -116,6 +128,7 @@ class AbstractAxisJoint(AbstractJoint):
 class Revolute(AbstractAxisJoint):
     """Leaves the rotation about the axis. Planar: the point is shared."""
 
+    observables: ClassVar[dict[str, Observable]] = ANGLE
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0, 1)
     __init__ = AbstractAxisJoint.__init__
@@ -127,6 +140,7 @@ class Revolute(AbstractAxisJoint):
 class Cylindrical(AbstractAxisJoint):
     """Leaves rotation about and displacement along the axis."""
 
+    observables: ClassVar[dict[str, Observable]] = ANGLE | TRAVEL
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
     __init__ = AbstractAxisJoint.__init__
@@ -138,6 +152,7 @@ class Cylindrical(AbstractAxisJoint):
 class Translational(AbstractAxisJoint):
     """Leaves the displacement along the axis."""
 
+    observables: ClassVar[dict[str, Observable]] = TRAVEL
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, False, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0, 2)
     __init__ = AbstractAxisJoint.__init__
@@ -149,6 +164,7 @@ class Translational(AbstractAxisJoint):
 class Planar(AbstractAxisJoint):
     """Leaves displacement in the plane through the point with the axis as its normal, and rotation about the axis."""
 
+    observables: ClassVar[dict[str, Observable]] = ANGLE | IN_PLANE
     row_lengths: ClassVar[tuple[bool, ...]] = (True, False, False)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
     __init__ = AbstractAxisJoint.__init__
@@ -160,6 +176,7 @@ class Planar(AbstractAxisJoint):
 class Inline(AbstractAxisJoint):
     """The point of b stays on the line that is fixed in a; b turns freely."""
 
+    observables: ClassVar[dict[str, Observable]] = TRAVEL
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
     point_like: ClassVar[tuple[int, ...]] = (1,)
@@ -251,21 +268,52 @@ class _TwoAxes(eqx.Module):
     """unit vector in a"""
     axis2: Float[Array, "3"]
     """unit vector in b"""
+    axis2_in_a: Float[Array, "3"]
+    """the same where it stood in a at the start"""
+    axis1_in_b: Float[Array, "3"]
 
     @staticmethod
     def between(frames: tuple[Frame, ...], point: Array, axis1: Array, axis2: Array) -> "_TwoAxes":
         a, b = frames
         first, second = (u / jnp.sqrt(u @ u) for u in (embed(axis1), embed(axis2)))
-        return _TwoAxes(a.local_point(point), b.local_point(point), a.local_direction(first), b.local_direction(second))
+        return _TwoAxes(
+            a.local_point(point),
+            b.local_point(point),
+            a.local_direction(first),
+            b.local_direction(second),
+            a.local_direction(second),
+            b.local_direction(first),
+        )
 
     def cosine(self, frames: tuple[Frame, ...]) -> Array:
         a, b = frames
         return fused_dot(a.direction(self.axis1), b.direction(self.axis2))
 
+    def angles(self, frames: tuple[Frame, ...]) -> tuple[Array, Array]:
+        """Of the cross against a about the first axis, of b against the cross about the second: since the start, up to full turns."""
+        a, b = frames
+        seen_by_a = a.local_direction(b.direction(self.axis2))
+        seen_by_b = b.local_direction(a.direction(self.axis1))
+        return _turn(self.axis1, self.axis2_in_a, seen_by_a), -_turn(self.axis2, self.axis1_in_b, seen_by_b)
+
+    def angle_rates(self, frames: tuple[Frame, ...]) -> tuple[Array, Array]:
+        a, b = frames
+        spin = b.angular_velocity - a.angular_velocity
+        return fused_dot(a.direction(self.axis1), spin), fused_dot(b.direction(self.axis2), spin)
+
+
+def _turn(axis: Array, start: Array, now: Array) -> Array:
+    """The angle about an axis from a direction across it to another."""
+    return jnp.arctan2(fused_dot(cross(axis, start), now), fused_dot(start, now))
+
 
 class Universal(AbstractJoint):
-    """Cardan joint: the point is shared, axis1 of a stays perpendicular to axis2 of b."""
+    """Cardan joint: the point is shared, axis1 of a stays perpendicular to axis2 of b.
 
+    `angle1` is that of the cross against a about axis1, `angle2` that of b against the cross about axis2.
+    """
+
+    observables: ClassVar[dict[str, Observable]] = CARDAN
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     point: Float[Array, "3"]

@@ -14,7 +14,7 @@ from .bodies import AbstractBody
 from .checks import check_dimension, check_functions, check_geometry
 from .contact import AbstractContact
 from .drivers import Gear, Motion, RackAndPinion
-from .elements import AbstractElement, ground
+from .elements import AbstractElement, BodyName, ground
 from .forces import AbstractForce, Gravity, TorsionSpringDamper
 from .groups import BodyGroup, ElementGroup
 from .joints import AbstractJoint, Revolute
@@ -103,7 +103,7 @@ def _check_types(model: Model) -> None:
 
 
 def _check_names(model: Model) -> None:
-    seen = {ground.name: "the ground"}
+    seen = {ground.name: "the ground", "energy": "the energy of the whole"}
     for kind, items in (("body", model.bodies), ("joint", model.joints), ("force", model.forces)):
         for item in items:
             if item.name in seen:
@@ -118,6 +118,11 @@ def _check_names(model: Model) -> None:
                 continue
             if name not in known:
                 raise ValueError(f"{element.label} acts on an {unknown('body', name, known)}")
+            if isinstance(name, BodyName) and (differences := _differences(name.body, known[name])):
+                raise ValueError(
+                    f"{element.label} was made with another body of the name {name!r} than the model's: they differ in "
+                    f"{', '.join(differences)}. Make both from one object, or give the joint or force the name alone."
+                )
             if not (known[name].has_orientation or position in element.point_like):
                 others = "PointForce, SpringDamper or ForceFunction"
                 if isinstance(element, AbstractJoint):
@@ -131,12 +136,22 @@ def _check_names(model: Model) -> None:
                 raise ValueError(f"{element.label} connects body {name!r} to itself.")
 
 
+def _differences(one: AbstractBody, other: AbstractBody) -> list[str]:
+    """Fields in which two bodies differ, as far as they are known."""
+    if one is other:
+        return []
+    if type(one) is not type(other):
+        return ["their kind"]
+    pairs = [(field, value, vars(other)[field]) for field, value in vars(one).items()]
+    return [field for field, a, b in pairs if not is_traced(a, b) and not np.array_equal(a, b)]
+
+
 def _warn_of_loose_bodies(model: Model, has_gravity: bool) -> None:
     touched = {name for e in (*model.joints, *model.forces) if isinstance(e, AbstractElement) for name in e.bodies}
     loose = [body.name for body in model.bodies if body.name not in touched]
     if loose and not has_gravity:
         names = ", ".join(map(repr, loose))
-        warnings.warn(f"no joint or force acts on body {names}: it will keep its velocity.", stacklevel=4)
+        warnings.warn(f"no joint or force acts on body {names}: its centre of mass will keep its velocity.", stacklevel=4)
     elif loose and (model.joints or len(model.forces) > 1):
         names = ", ".join(map(repr, loose))
         warnings.warn(f"no joint and no force but gravity acts on body {names}: it will fall freely.", stacklevel=4)

@@ -25,11 +25,18 @@ class _Place(NamedTuple):
     label: str
     """e.g. "force 'spring'" """
     spec: Parameter | None
+    given: bool = True
+    """False: a number that was left out (None). It has the value of another one, or follows from the geometry."""
 
 
 def get(system: "System", name: str) -> Array:
     place = _find(_catalogue(system), name)
-    leaf = _follow(system, place.path)
+    path = place.path
+    if not place.given:
+        if not (place.spec and place.spec.follows):
+            raise ValueError(_left_out(name, place))
+        path = (*path[:-1], place.spec.follows)
+    leaf = _follow(system, path)
     return leaf if place.index is None else leaf[place.index]
 
 
@@ -37,6 +44,8 @@ def set_values(system: "System", values: dict[str, Any]) -> "System":
     catalogue = _catalogue(system)
     for name, value in values.items():
         place = _find(catalogue, name)
+        if not place.given:
+            raise ValueError(_left_out(name, place))
         leaf = _follow(system, place.path)
         shape = leaf.shape if place.index is None else leaf.shape[1:]
         spec = (place.spec or Parameter("parameter"))._replace(shapes=(shape,))
@@ -50,8 +59,22 @@ def set_values(system: "System", values: dict[str, Any]) -> "System":
     return eqx.tree_at(lambda s: s.geometry, system, None, is_leaf=lambda leaf: leaf is None)
 
 
+def _left_out(name: str, place: _Place) -> str:
+    source = f"it has the value of {place.spec.follows}" if place.spec and place.spec.follows else "it follows from the rest of the model"
+    return (
+        f"parameter {name!r} was left out when {place.label} was made, so {source} and has no number of its own. "
+        f"Give {place.path[-1]}=... there."
+    )
+
+
 def parameter_names(system: "System") -> list[str]:
-    return list(_catalogue(system))
+    """Every parameter once, by the shortest of its names."""
+    found: dict[Any, str] = {}
+    for name, place in _catalogue(system).items():
+        if place.given:
+            key = place.path, place.index
+            found[key] = min(found.get(key, name), name, key=len)
+    return list(found.values())
 
 
 def find_coordinates(system: AbstractSystem, given: Sequence[str | int], argument: str) -> tuple[int, ...]:
@@ -84,23 +107,25 @@ def _catalogue(system: "System") -> dict[str, _Place]:
             kind = "body" if field == "body_groups" else stack.kind
             leaves = list(_leaves(stack))
             for i, owner in enumerate(group.names):
-                for path, spec in leaves:
-                    place = _Place((field, g, part, *path), i, f"{kind} {owner!r}", spec)
+                for path, spec, given in leaves:
+                    place = _Place((field, g, part, *path), i, f"{kind} {owner!r}", spec, given)
                     found[".".join((owner, *path))] = place
                     if len(path) > 1 and path[0] in _TRANSPARENT:
                         found.setdefault(".".join((owner, *path[1:])), place)
     for g, gravity in enumerate(system.gravity):
-        for path, spec in _leaves(gravity):
+        for path, spec, _ in _leaves(gravity):
             found[".".join((gravity.name, *path))] = _Place(("gravity", g, *path), None, f"force {gravity.name!r}", spec)
     return found
 
 
-def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Parameter | None]]:
-    """Array leaves of a Module as attribute paths, each with its spec where the class gives one."""
+def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Parameter | None, bool]]:
+    """Array leaves of a Module as attribute paths, each with its spec where the class gives one; and numbers that were left out."""
     specs = getattr(type(node), "parameters", {})
     for field, value in vars(node).items():
         if eqx.is_inexact_array(value):
-            yield (*path, field), specs.get(field)
+            yield (*path, field), specs.get(field), True
+        elif value is None and field in specs:
+            yield (*path, field), specs[field], False
         elif isinstance(value, eqx.Module):
             yield from _leaves(value, (*path, field))
 

@@ -5,6 +5,7 @@ when it runs.
 """
 
 import difflib
+import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -26,8 +27,16 @@ class Parameter(NamedTuple):
     """The sentence that ends "mass of body 'rod' ...": it says what is wrong and what to write instead."""
     convert: Callable[[Any], Any] | None = None
     """Applied before the shape is looked at, e.g. principal moments of inertia to a matrix."""
+    converts: tuple[tuple[int, ...], ...] = ()
+    """Further shapes that `convert` takes."""
     optional: bool = False
     """Whether None is accepted; what it means is decided when the model is built."""
+    follows: str = ""
+    """The field of the same element whose value it has while it is None itself."""
+    doubtful: Callable[[Any], Any] | None = None
+    """True where a (concrete, valid) value is more likely a slip than meant: it is accepted with a warning."""
+    doubt: str = ""
+    """The sentence that ends "kinetic of the law is 30: ..."."""
 
 
 class Order(NamedTuple):
@@ -54,6 +63,11 @@ def not_negative(unit: str, hint: str = "must not be negative") -> Parameter:
 
 def scalar(unit: str) -> Parameter:
     return Parameter(unit)
+
+
+def following(field: str, spec: Parameter) -> Parameter:
+    """Of a number that, unless it is given, is that of another field, also after that one was set anew."""
+    return spec._replace(optional=True, follows=field)
 
 
 def vector(unit: str, *lengths: int) -> Parameter:
@@ -96,6 +110,8 @@ def read(owner: str, field: str, spec: Parameter, value: Any) -> Any:
         raise ValueError(f"{where} is not finite: got {_short(value)}.")
     if spec.valid is not None and not np.all(spec.valid(value)):
         raise ValueError(f"{where} {spec.requirement}: got {_short(value)}.")
+    if spec.doubtful is not None and np.any(spec.doubtful(value)):
+        warnings.warn(f"{where} is {_short(value)}: {spec.doubt}.", stacklevel=5)
     return value
 
 
@@ -117,6 +133,8 @@ def ordered(owner: str, module: Any) -> dict[str, Any]:
     found = {}
     for smaller, larger, requirement, may_be_equal in getattr(type(module), "orders", ()):
         low, high = getattr(module, smaller), getattr(module, larger)
+        if low is None or high is None:
+            continue
         wrong = high < low if may_be_equal else high <= low
         wanted = f"must {'not be smaller' if may_be_equal else 'be larger'} than {smaller}"
         if is_traced(low, high):
@@ -145,7 +163,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def _numbers(spec: Parameter) -> str:
-    shapes = " or ".join("one number" if s == () else f"an array of shape {s}" for s in spec.shapes)
+    shapes = " or ".join("one number" if s == () else f"an array of shape {s}" for s in (*spec.converts, *spec.shapes))
     return f"{shapes} [{spec.unit}]"
 
 

@@ -15,8 +15,7 @@ from .rotations import cross
 
 def row_coefficients(penalty: Penalty, lengths: tuple[bool, ...]) -> tuple[Float[Array, "rows"], Float[Array, "rows"]]:
     """Stiffness and damping of every row."""
-    stiffness = [penalty.stiffness if length else penalty.rotational_stiffness for length in lengths]
-    damping = [penalty.damping if length else penalty.rotational_damping for length in lengths]
+    stiffness, damping = zip(*(penalty.coefficients(length) for length in lengths), strict=True)
     return jnp.stack(stiffness), jnp.stack(damping)
 
 

@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, OnFace, SideBySide, planar_touch
+from .contact import AbstractContact
 from .contact_laws import AbstractContactLaw
 from .frames import embed
 from .friction import AbstractFriction
 from .parameters import Parameter, nonzero_vector, positive, vector
 from .rotations import unit
+from .touch import OnFace, SideBySide
 
 
 class DiscLine(AbstractContact):
@@ -52,7 +53,7 @@ class DiscLine(AbstractContact):
         stiff: bool = False,
         allow_overlap: bool = False,
     ):
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, centre=centre, radius=radius, point=point, normal=normal)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, centre=centre, radius=radius, point=point, normal=normal)
 
     def size(self):
         return self.radius
@@ -63,7 +64,7 @@ class DiscLine(AbstractContact):
         return OnFace(a.local_point(embed(self.centre)), b.local_point(embed(self.point)), normal)
 
     def touch(self, local, frames):
-        return planar_touch(frames, *local.spot(frames, self.radius))
+        return self.touch_at(frames, *local.spot(frames, self.radius))
 
 
 class DiscDisc(AbstractContact):
@@ -106,7 +107,7 @@ class DiscDisc(AbstractContact):
         allow_overlap: bool = False,
     ):
         discs = {"centre_a": centre_a, "radius_a": radius_a, "centre_b": centre_b, "radius_b": radius_b}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **discs)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **discs)
 
     def size(self):
         return jnp.minimum(self.radius_a, self.radius_b)
@@ -116,4 +117,4 @@ class DiscDisc(AbstractContact):
         return SideBySide(a.local_point(embed(self.centre_a)), b.local_point(embed(self.centre_b)))
 
     def touch(self, local, frames):
-        return planar_touch(frames, *local.spot(frames, self.radius_a, self.radius_b))
+        return self.touch_at(frames, *local.spot(frames, self.radius_a, self.radius_b))

@@ -12,13 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, Touch, direction, over, spatial_touch
+from .contact import AbstractContact
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Order, Parameter, positive
 from .rotations import dot, unit
 from .spatial_contacts import CENTRE, DIRECTION, POINT, local_centre
+from .touch import Touch, direction, over
 
 
 class _InHollow(eqx.Module):
@@ -97,7 +98,7 @@ class SphereGroove(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "groove_radius": groove_radius, "pitch_radius": pitch_radius}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
         if side not in ("inside", "outside"):
             raise ValueError(f"{self.label}: side must be 'outside' (of an inner ring) or 'inside' (of an outer ring), got {side!r}.")
         self.towards = jnp.asarray(1.0 if side == "inside" else -1.0)
@@ -124,7 +125,7 @@ class SphereGroove(AbstractContact):
         meridional = dot(seen, radial) * radial + dot(seen, axis) * axis
         round_ = over((distance + arm * dot(out, radial)) * (seen - meridional), distance)
         travel = round_ + over(self.groove_radius * (meridional - dot(out, meridional) * out), eccentricity)
-        return spatial_touch(self.friction, frames, centre + arm * out, -out, depth, travel)
+        return self.touch_at(frames, centre + arm * out, -out, depth, travel)
 
 
 _POCKET = {
@@ -154,7 +155,7 @@ class AbstractPocket(AbstractContact):
 
     def touch(self, local, frames):
         centre = frames[0].point(local.centre)
-        return _in_cylinder(self.friction, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
+        return _in_cylinder(self, frames, centre, local.point, local.axis, self.radius, self.pocket_radius)
 
 
 class CylindricalPocket(AbstractPocket):
@@ -184,7 +185,7 @@ class CylindricalPocket(AbstractPocket):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "axis": axis, "centre": centre}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def local(self, frames):
         a, b = frames
@@ -212,7 +213,7 @@ class SphericalPocket(AbstractPocket):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "pocket_radius": pocket_radius, "point": point, "centre": centre}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def local(self, frames):
         # A pocket without an axis: nothing is free to slide along it.
@@ -279,7 +280,7 @@ class CylinderCylinder(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "bore_radius": bore_radius, "width": width}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes, axis=axis, centre=centre, point=point)
 
     def size(self):
         return _compared_size(self.radius, self.bore_radius - self.radius)
@@ -293,13 +294,13 @@ class CylinderCylinder(AbstractContact):
 
     def touch(self, local, frames):
         def edge(at):
-            return _in_cylinder(self.friction, frames, frames[0].point(at), local.point, local.axis, self.radius, self.bore_radius)
+            return _in_cylinder(self, frames, frames[0].point(at), local.point, local.axis, self.radius, self.bore_radius)
 
         return jax.vmap(edge)(local.edges)
 
 
 def _in_cylinder(
-    friction: AbstractFriction | None,
+    pair: AbstractContact,
     frames: tuple[Frame, ...],
     centre: Array,
     local_point: Array,
@@ -316,4 +317,4 @@ def _in_cylinder(
     seen = a.velocity_at(centre) - b.velocity_at(centre)
     along = dot(axis, seen) * axis
     travel = along + over(bore_radius * (seen - along - dot(out, seen) * out), eccentricity)
-    return spatial_touch(friction, frames, centre + (radius - 0.5 * depth) * out, -out, depth, travel)
+    return pair.touch_at(frames, centre + (radius - 0.5 * depth) * out, -out, depth, travel)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,13 +11,15 @@ from jaxtyping import Array
 
 from .contact import AbstractContact, ContactLoads
 from .frames import Frame
-from .groups import ElementGroup, map_elements
+from .groups import ElementGroup, map_elements, pick
 from .rotations import skew
 from .state import State
-from .system import System
+
+if TYPE_CHECKING:
+    from .system import System
 
 
-def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Array]:
+def joint_reaction(system: "System", name: str, state: State) -> tuple[Array, Array]:
     """Force and torque on the joint's second body, about the joint's point, in the ground's axes.
 
     The equations of motion read M v' + Phi_q^T lambda = Q, so the joint does -lambda . dPhi on a virtual displacement: the force is the
@@ -53,7 +55,7 @@ def joint_reaction(system: System, name: str, state: State) -> tuple[Array, Arra
     return -force, -torque
 
 
-def contact_places(system: System) -> dict[str, list[tuple[int, int]]]:
+def contact_places(system: "System") -> dict[str, list[tuple[int, int]]]:
     """By name, of a contact or of a group of contacts "name[0]", "name[1]", ...: numbers of their force groups and places in these."""
     found: dict[str, list[tuple[int, int]]] = {}
     members: dict[str, dict[int, tuple[int, int]]] = {}
@@ -70,7 +72,7 @@ def contact_places(system: System) -> dict[str, list[tuple[int, int]]]:
 _MEMBER = re.compile(r"(.+)\[(\d+)\]")
 
 
-def contact_loads(system: System, name: str, state: State) -> ContactLoads:
+def contact_loads(system: "System", name: str, state: State) -> ContactLoads:
     """Gap, slip and forces of one contact, or of all contacts of a group."""
     places = contact_places(system)[name]
     frames, states = system.frames(state.q, state.v), system._states_by_group(state.x)
@@ -79,9 +81,8 @@ def contact_loads(system: System, name: str, state: State) -> ContactLoads:
         group, local = system.force_groups[number], system._geometry().forces[number]
         wanted = [i for i, (owner, _) in enumerate(places) if owner == number]
         index = np.array([places[i][1] for i in wanted])
-        pick = lambda tree, index=index: jax.tree.map(lambda leaf: leaf[index] if hasattr(leaf, "shape") else leaf, tree)  # noqa: E731
         loads = lambda contact, local, frames, x: contact.loads(contact.touch(local, frames), frames, x)  # noqa: E731
-        parts.append(map_elements(loads, pick(group.element), pick(local), pick(group.frames(frames)), pick(states[number])))
+        parts.append(map_elements(loads, *(pick(tree, index) for tree in (group.element, local, group.frames(frames), states[number]))))
         order += wanted
     if any(name in group.names for group in system.force_groups):
         return jax.tree.map(lambda leaf: leaf[0], parts[0])
@@ -101,5 +102,4 @@ def _joined(parts: list[ContactLoads], order: np.ndarray) -> ContactLoads:
 
 def _one(group: ElementGroup, local: Any, place: int, frames: Frame) -> tuple[Any, Any, tuple[Frame, ...]]:
     """One element of a group, its geometry and its frames."""
-    pick = lambda tree: jax.tree.map(lambda leaf: leaf[place] if hasattr(leaf, "shape") else leaf, tree)  # noqa: E731
-    return pick(group.element), pick(local), pick(group.frames(frames))
+    return pick(group.element, place), pick(local, place), pick(group.frames(frames), place)

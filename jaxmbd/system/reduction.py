@@ -14,13 +14,15 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ..solvers import linear
-from ..solvers.newton import Recycled, implicit_root, modified_newton
+from ..solvers.newton import Recycled, modified_newton
+from ..solvers.roots import AbstractEquations, frozen, implicit_root
 from .equations import (
     AbstractSystem,
     constraint,
     constraint_acceleration,
     constraint_and_force,
     constraint_curvature,
+    constraint_jacobian,
     constraint_rate,
     mass_product,
     state_rate,
@@ -102,6 +104,24 @@ def reduced_mass(system: AbstractSystem, here: Tangent, q: Array) -> tuple[Float
     return here.slope.T @ product, product
 
 
+class _Closing(AbstractEquations):
+    """The rows that count, as equations for the dependent positions."""
+
+    system: AbstractSystem
+    memory: Memory
+    partition: Partition
+    rows: Int[Array, "u"]
+    t: Float[Array, ""]
+    y: Float[Array, "y"]
+
+    def residual(self, z):
+        return constraint(self.system, self.partition.merge(self.y, z), self.t)[self.rows]
+
+    def jacobian(self, z):
+        q = self.partition.merge(self.y, z)
+        return constraint_jacobian(self.system, q, self.t)[self.rows][:, self.partition.dependent]
+
+
 def _positions(system, memory, partition: Partition, t, y, guess, factors):
     """All positions from the independent ones, and how the search went."""
     rows = counting_rows(system, memory, y.shape[0])
@@ -109,24 +129,18 @@ def _positions(system, memory, partition: Partition, t, y, guess, factors):
         zero = jnp.zeros((), jnp.int32)
         return partition.merge(y, guess[partition.dependent]), (jnp.array(True), zero, zero, zero)
 
-    def residual(u):
-        return constraint(system, partition.merge(y, u), t)[rows]
+    start, known = frozen(guess[partition.dependent]), Recycled(frozen(factors), jnp.all(jnp.isfinite(factors.matrix)))
 
-    def jacobian(u):
-        return tangent(system, memory, partition, partition.merge(y, u), t).dependent_jacobian
-
-    def search():
-        start = guess[partition.dependent]
+    def search(there: _Closing):
         allowed = _POSITION_TOLERANCE * (1.0 + jnp.abs(start))
 
         def size(correction):
             return jnp.max(jnp.abs(correction) / allowed)
 
-        known = Recycled(factors, jnp.all(jnp.isfinite(factors.matrix)))
-        u, _, info = modified_newton(residual, jacobian, start, known, size, lambda u, r: jnp.array(True))
+        u, _, info = modified_newton(there.residual, there.jacobian, start, known, size, lambda u, r: jnp.array(True))
         return u, (info.converged, info.iterations, info.jacobians, partition.dependent[info.worst].astype(jnp.int32))
 
-    u, report = implicit_root(residual, rows.shape[0], search)
+    u, report = implicit_root(_Closing(system, memory, partition, rows, t, y), search)
     return partition.merge(y, u), report
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from .bodies import AbstractBody
 from .frames import Frame
+from .observable import ROTOR_ANGLE, TURNING, WORKER, Observable
 from .parameters import Parameter, nonzero_vector, positive, scalar, vector
 from .rotations import skew, unit
 
@@ -39,6 +40,8 @@ class Rotor(AbstractBody):
     free: str = eqx.field(static=True)
     """the translations that forces move, of "xyz" """
     has_orientation: ClassVar[bool] = True
+    driven: ClassVar[bool] = True
+    observables: ClassVar[dict[str, Observable]] = ROTOR_ANGLE | TURNING | WORKER
     parameters: ClassVar[dict[str, Parameter]] = {
         "mass": positive("kg"),
         "inertia": positive("kg m^2"),

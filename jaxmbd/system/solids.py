@@ -8,13 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, OnFace, Touch, spatial_touch
+from .contact import AbstractContact
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, positive
 from .rotations import unit
 from .spatial_contacts import CENTRE, DIRECTION, POINT, local_centre
+from .touch import OnFace, Touch
 
 _CORNERS = 0.5 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
 
@@ -27,9 +28,9 @@ class _OnPlane(eqx.Module):
     normal: Float[Array, "3"]
     """unit vector in b"""
 
-    def touch(self, friction: AbstractFriction | None, frames: tuple[Frame, ...], radius: Any) -> Touch:
+    def touch(self, pair: AbstractContact, frames: tuple[Frame, ...], radius: Any) -> Touch:
         """Of spheres (points, for a radius of zero) and plane."""
-        return jax.vmap(lambda at: spatial_touch(friction, frames, *OnFace(at, self.point, self.normal).spot(frames, radius)))(self.spots)
+        return jax.vmap(lambda at: pair.touch_at(frames, *OnFace(at, self.point, self.normal).spot(frames, radius)))(self.spots)
 
 
 class BoxPlane(AbstractContact):
@@ -72,7 +73,7 @@ class BoxPlane(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"sizes": sizes, "point": point, "normal": normal, "centre": centre}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def size(self):
         return 0.5 * jnp.min(self.sizes)
@@ -83,7 +84,7 @@ class BoxPlane(AbstractContact):
         return _OnPlane(corners, b.local_point(self.point), b.local_direction(unit(self.normal)))
 
     def touch(self, local, frames):
-        return local.touch(self.friction, frames, 0.0)
+        return local.touch(self, frames, 0.0)
 
 
 class CapsulePlane(AbstractContact):
@@ -130,7 +131,7 @@ class CapsulePlane(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"end1": end1, "end2": end2, "radius": radius, "point": point, "normal": normal}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def size(self):
         return self.radius
@@ -141,4 +142,4 @@ class CapsulePlane(AbstractContact):
         return _OnPlane(ends, b.local_point(self.point), b.local_direction(unit(self.normal)))
 
     def touch(self, local, frames):
-        return local.touch(self.friction, frames, self.radius)
+        return local.touch(self, frames, self.radius)

@@ -5,12 +5,13 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .contact import AbstractContact, OnFace, SideBySide, spatial_touch
+from .contact import AbstractContact
 from .contact_laws import AbstractContactLaw
 from .frames import Frame
 from .friction import AbstractFriction
 from .parameters import Parameter, nonzero_vector, positive, vector
 from .rotations import unit
+from .touch import OnFace, SideBySide
 
 POINT = vector("m", 3)
 CENTRE = vector("m", 3)._replace(optional=True)
@@ -57,7 +58,7 @@ class SpherePlane(AbstractContact):
         allow_overlap: bool = False,
     ):
         shapes = {"radius": radius, "point": point, "normal": normal, "centre": centre}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def size(self):
         return self.radius
@@ -67,7 +68,7 @@ class SpherePlane(AbstractContact):
         return OnFace(local_centre(a, self.centre), b.local_point(self.point), b.local_direction(unit(self.normal)))
 
     def touch(self, local, frames):
-        return spatial_touch(self.friction, frames, *local.spot(frames, self.radius))
+        return self.touch_at(frames, *local.spot(frames, self.radius))
 
 
 class SphereSphere(AbstractContact):
@@ -110,7 +111,7 @@ class SphereSphere(AbstractContact):
         allow_overlap: bool = False,
     ):
         spheres = {"radius_a": radius_a, "radius_b": radius_b, "centre_a": centre_a, "centre_b": centre_b}
-        self._read_pair(name, a, b, law, friction, stiff, allow_overlap, **spheres)
+        self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **spheres)
 
     def size(self):
         return jnp.minimum(self.radius_a, self.radius_b)
@@ -120,4 +121,4 @@ class SphereSphere(AbstractContact):
         return SideBySide(local_centre(a, self.centre_a), local_centre(b, self.centre_b))
 
     def touch(self, local, frames):
-        return spatial_touch(self.friction, frames, *local.spot(frames, self.radius_a, self.radius_b))
+        return self.touch_at(frames, *local.spot(frames, self.radius_a, self.radius_b))

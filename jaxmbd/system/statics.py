@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from .._precision import attainable
 from .equations import (
     AbstractSystem,
     constraint,
@@ -48,7 +49,7 @@ _FIRST_PACE = 1e-2
 """s^2"""
 _FASTEST_PACE = 1e6
 """s^2. Motions slower than about 1e-3 rad/s count as neutral; rounding errors of accelerations move them by this much."""
-_NEGLIGIBLE = 1e-8
+_NEGLIGIBLE = attainable(1e-8)
 """A step this small (of 1 + |q|) at full pace ends the search; its own error is of second order."""
 _LARGEST_TURN = 0.4
 """rad or Euler parameter, in a step: angles over full turns must be followed."""
@@ -173,7 +174,10 @@ class _Problem(eqx.Module):
 
     def split(self, z: Array) -> tuple[Array, Array, Array]:
         n, k = self.q.shape[0], self.x.shape[0]
-        return z[:n], z[n : z.shape[0] - k], z[z.shape[0] - k :]
+        # An empty part is not cut off: XLA stumbles over an empty end of a concatenation while it reads a program, without a word, and in a
+        # process with a single core it then knows none of the LAPACK calls that follow.
+        m = z.shape[0] - n - k
+        return z[:n], z[n : n + m] if m else jnp.zeros(0), z[n + m :] if k else jnp.zeros(0)
 
     def accelerate(self, q: Array, x: Array, kept: Array) -> tuple[Array, Array]:
         """What the accelerations from rest would be, and the multipliers that go with them."""
@@ -294,7 +298,7 @@ def _advance(problem: _Problem, point: _Point, rows: int) -> _Point:
         return jnp.max(jnp.abs(jnp.concatenate([dq / (1.0 + jnp.abs(q)), dx / (1.0 + jnp.abs(x))])), initial=0.0)
 
     small = first & (size(correction) <= _NEGLIGIBLE)
-    ratio = size(correction) / jnp.maximum(size(travelled), 1e-300)
+    ratio = size(correction) / jnp.maximum(size(travelled), jnp.finfo(q.dtype).tiny)
     turning = ~np.asarray(problem.system.coordinate_lengths())
     turn = jnp.max(jnp.abs(travelled[:n][turning]), initial=0.0) / _LARGEST_TURN
     failed = ~jnp.all(jnp.isfinite(correction)) | (turn > 1.0) | (point.corrections >= _MAX_CORRECTIONS)

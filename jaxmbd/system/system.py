@@ -10,15 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from . import naming, stiff
+from . import energy, naming, stiff
 from .assembly import sum_by_owner
 from .elements import unwrap
 from .equations import AbstractSystem
 from .forces import AbstractForce, Gravity
 from .frames import Frame, Wrench, embed, ground_frame
 from .groups import BodyGroup, ElementGroup, Geometry, map_elements
-from .penalties import penalty_wrench, row_coefficients
+from .penalties import penalty_wrench
 from .state import Memory
+from .views import owners_of_mechanism
 
 
 class System(AbstractSystem):
@@ -51,8 +52,13 @@ class System(AbstractSystem):
         return naming.set_values(self, values)
 
     def parameter_names(self) -> list[str]:
-        """All names that `get` and `set` understand."""
+        """Every parameter once, by its shortest name. `get` and `set` know the whole path too: "floor.friction.kinetic" is "floor.kinetic"."""
         return naming.parameter_names(self)
+
+    # --- observables by name ----------------------------------------------------------------------------------------------------------
+
+    def owners(self):
+        return owners_of_mechanism(self)
 
     # --- structure --------------------------------------------------------------------------------------------------------------------
 
@@ -349,22 +355,23 @@ class System(AbstractSystem):
 
     def _wrenches(self, frames: Frame, t: Array, x: Array, wanted: Callable[[AbstractForce], bool]) -> Wrench:
         """On every body, the sum over the force elements that are wanted."""
+        acting = self._wrenches_by_group(frames, t, x, wanted)
+        owner = [body for group, _ in acting for bodies in group.bodies for body in bodies]
+        return self._sum([w.force.reshape(-1, 3) for _, w in acting], [w.torque.reshape(-1, 3) for _, w in acting], owner)
+
+    def _wrenches_by_group(
+        self, frames: Frame, t: Array, x: Array, wanted: Callable[[AbstractForce], bool] = lambda element: True
+    ) -> list[tuple[ElementGroup, Wrench]]:
+        """Of the force elements that are wanted: wrenches (n, bodies, 3) of each group."""
         _, angles = self._angles(frames)
-        forces, torques, owner = [], [], []
-        for group, local, angle, state in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True):
-            if wanted(group.element):
-                wrench = map_elements(
-                    lambda e, loc, f, a, s: e.wrench(loc, f, a, t, s),
-                    group.element,
-                    local,
-                    group.frames(frames),
-                    angle,
-                    state,
-                )
-                forces.append(wrench.force.reshape(-1, 3))
-                torques.append(wrench.torque.reshape(-1, 3))
-                owner += [body for bodies in group.bodies for body in bodies]
-        return self._sum(forces, torques, owner)
+        return [
+            (
+                group,
+                map_elements(lambda e, loc, f, a, s: e.wrench(loc, f, a, t, s), group.element, local, group.frames(frames), angle, state),
+            )
+            for group, local, angle, state in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True)
+            if wanted(group.element)
+        ]
 
     def _sum(self, forces: list[Array], torques: list[Array], owner: list[int]) -> Wrench:
         """On every body."""
@@ -382,9 +389,9 @@ class System(AbstractSystem):
             start += n * width
         return jnp.concatenate(parts)
 
-    def _weights(self) -> Float[Array, "bodies 3"]:
+    def _weights(self, *only: Gravity) -> Float[Array, "bodies 3"]:
         masses = jnp.concatenate([group.body.mass for group in self.body_groups])
-        return masses[:, None] * sum((embed(g.acceleration) for g in self.gravity), jnp.zeros(3))
+        return masses[:, None] * sum((embed(g.acceleration) for g in only or self.gravity), jnp.zeros(3))
 
     def force(self, q, v, t, *x):
         quadratic = self._by_body(lambda body, q, v: body.velocity_force(q, v), q, v)
@@ -434,14 +441,16 @@ class System(AbstractSystem):
                 rates.append(rate.ravel())
         return jnp.concatenate(rates)
 
+    # --- energy -----------------------------------------------------------------------------------------------------------------------
+
     def potential_energy(self, q, t):
-        frames = self.frames(q, jnp.zeros_like(q))
-        _, angles = self._angles(frames)
-        energy = -jnp.sum(self._weights() * frames.position[:-1])
-        for group, local, angle in zip(self.force_groups, self._geometry().forces, angles, strict=True):
-            energy += jnp.sum(map_elements(lambda e, *args: e.potential(*args), group.element, local, group.frames(frames), angle))
-        held = [group for group in self.joint_groups if group.element.penalty is not None]
-        for group, rows in zip(held, self._joint_rows(q, t, penalty=True), strict=True):
-            stiffness, _ = map_elements(lambda e, _, group=group: row_coefficients(e.penalty, group.row_lengths()), group.element, rows)
-            energy += 0.5 * jnp.sum(stiffness * rows**2)
-        return energy
+        return jnp.sum(energy.stored(self, q, t))
+
+    def workers(self):
+        return energy.workers(self)
+
+    def efforts(self, state):
+        return energy.efforts(self, state)
+
+    def flows(self, state, efforts):
+        return energy.flows(self, state, efforts)

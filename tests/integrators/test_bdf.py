@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from benchmarks.smooth_problems import SMOOTH
 from jaxmbd.integrators.multistep import Formula, Grid, interpolation_weights
 
-from ..registry import CartesianPendulum, DrivenFilter, cartesian_pendulum_reference, spinning_body
+from ..registry import CartesianPendulum, DrivenFilter, cartesian_pendulum_reference
 
 END = 0.8
 
@@ -21,10 +22,10 @@ def pendulum():
     return CartesianPendulum()
 
 
-def largest_errors(run):
-    """Of q and v over all steps, and of the multipliers at the end (in the first k steps they are one order less accurate)."""
+def largest_errors(run, settled=0):
+    """Of q and v over all steps, and of the multipliers after as many as it takes."""
     q, v, multipliers = cartesian_pendulum_reference(run.ts)
-    return [np.max(np.abs(run.q - q)), np.max(np.abs(run.v - v)), np.max(np.abs(run.multipliers[-1] - multipliers[-1]))]
+    return [np.max(np.abs(run.q - q)), np.max(np.abs(run.v - v)), np.max(np.abs(run.multipliers - multipliers)[settled:])]
 
 
 class TestFormulas:
@@ -70,13 +71,10 @@ class TestOrder:
         ("order", "sizes"), [(1, (0.002, 0.001)), (2, (0.01, 0.005)), (3, (0.01, 0.005)), (4, (0.01, 0.005)), (5, (0.02, 0.01))]
     )
     def test_index_three_pendulum(self, pendulum, order, sizes):
-        """Order k in q and v at once: the start does not spoil it. Multipliers are reported, not promised."""
+        """Order k in q and v at once: the start does not spoil it. In the first k steps multipliers are one order less accurate."""
         runs = [mbd.simulate(pendulum, END, integrator=mbd.BDF(1e-9, order=order), step=h) for h in sizes]
-        coarse, fine = (largest_errors(run) for run in runs)
-        q, v, multipliers = np.log2(np.array(coarse) / np.array(fine))
-        assert q == pytest.approx(order, abs=0.2)
-        assert v == pytest.approx(order, abs=0.2)
-        assert multipliers > order - 1.2  # measured: k, until Newton's 1e-13 over h^2 shows
+        coarse, fine = (np.array(largest_errors(run, settled=2 * order)) for run in runs)
+        np.testing.assert_allclose(np.log2(coarse / fine), order, atol=0.2, err_msg="of q, v, multipliers")
         assert runs[1].stats[f"steps_of_order_{order}"] == runs[1].stats["steps"]
 
     def test_differential_states(self):
@@ -88,11 +86,10 @@ class TestOrder:
 
     def test_mass_matrix_of_euler_parameters(self):
         """Singular, and a function of q."""
-        system = spinning_body().build()
-        ends = [mbd.simulate(system, END, integrator=mbd.BDF(1e-9, order=3), step=h).final for h in (0.02, 0.01, 0.005)]
-        for field in ("q", "v"):
-            a, b, c = (np.asarray(getattr(end, field)) for end in ends)
-            assert np.log2(np.max(np.abs(a - b)) / np.max(np.abs(b - c))) == pytest.approx(3, abs=0.2)
+        system, exact = SMOOTH["tumbling-body"].model().build(), SMOOTH["tumbling-body"].reference([END])
+        ends = [mbd.simulate(system, END, integrator=mbd.BDF(1e-9, order=3), step=h).final for h in (0.02, 0.01)]
+        errors = np.array([[np.max(np.abs(got - want)) for got, want in zip((end.q, end.v), exact, strict=True)] for end in ends])
+        np.testing.assert_allclose(np.log2(errors[0] / errors[1]), 3, atol=0.2)
 
     def test_stiff_systems_start_with_rising_order(self):
         """What decays within microseconds has no past that explicit steps could find."""
@@ -112,7 +109,7 @@ class TestForms:
 
     def test_stabilised_form_satisfies_velocity_constraints(self, pendulum):
         tolerance = 1e-6
-        plain = mbd.simulate(pendulum, 1.0, integrator=mbd.BDF(tolerance))
+        plain = mbd.simulate(pendulum, 1.0, integrator=mbd.BDF(tolerance, velocity_error=False))
         stable = mbd.simulate(pendulum, 1.0, integrator=mbd.BDF(tolerance, index="stabilized-2"))
         violations = [np.max(np.abs(np.sum(run.q * run.v, axis=1))) for run in (plain, stable)]
         assert violations[1] < 1e-7 < 1e-5 < violations[0]
@@ -164,7 +161,7 @@ class TestAdaptive:
 
 
 class TestDerivatives:
-    BDF = mbd.BDF(1e-6)
+    BDF = mbd.BDF(1e-6, corrector=1e-5)  # forward mode differentiates at what Newton leaves
     AT = 9.81
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Newton's method with a recycled Jacobian, and the implicit derivative of a root."""
+"""Newton's method with a recycled Jacobian."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxmbd.solvers import linear
-from jaxmbd.solvers.newton import Recycled, implicit_root, modified_newton
+from jaxmbd.solvers.newton import Recycled, modified_newton
 
 
 def residual(z):
@@ -56,16 +56,3 @@ def test_finished_lanes_do_not_keep_the_others_waiting():
     scales = jnp.array([1.0, jnp.nan])
     _, _, info = jax.vmap(lambda s: correct([1.4, 1.0], NOTHING, function=lambda z: s * residual(z)))(scales)
     np.testing.assert_array_equal(info.converged, [True, False])
-
-
-@pytest.mark.parametrize("mode", [jax.jacfwd, jax.jacrev])
-def test_derivative_of_a_root_is_that_of_the_implicit_function(mode):
-    """z^3 + p z - 2 = 0 at p = 1: z = 1, dz/dp = -z / (3 z^2 + p) = -1/4. The search itself is not differentiated."""
-
-    def root(p):
-        function = lambda z: z**3 + p * z - 2.0  # noqa: E731
-        z, extra = implicit_root(function, 1, lambda: (jnp.ones(1), {"iterations": jnp.array(3), "done": jnp.array(True)}))
-        assert extra["done"].dtype == bool
-        return z[0]
-
-    assert mode(root)(1.0) == pytest.approx(-0.25, rel=1e-14)

@@ -197,6 +197,16 @@ def test_contacts_of_one_kind_are_stacked_and_their_numbers_have_names(pairs):
     np.testing.assert_allclose(force[system.body_slices()["puck"][2]], [0.0, 3e5 * 0.005, 0.0], rtol=1e-6, atol=1e-9)
 
 
+def test_friction_does_not_act_while_an_adhesive_law_pulls():
+    """A disc that leaves the ground at 1 m/s and slides at 2 m/s: k d - c v = 50 N - 80 N pulls it back, and nothing brakes it."""
+    disc = mbd.PlanarBody("disc", 1.0, 0.1, (0.0, 0.0995), velocity=(2.0, 1.0))
+    law = mbd.LinearContact(1e5, 80.0, adhesive=True)
+    floor = mbd.DiscLine("floor", disc, mbd.ground, (0.0, 0.0995), 0.1, (0.0, 0.0), (0.0, 1.0), law, mbd.Coulomb(0.3))
+    system = mbd.Model([disc], forces=[floor]).build()
+    force = eqx.filter_jit(lambda s: s.force(s.q0, s.v0, 0.0))(system)
+    np.testing.assert_allclose(force, [0.0, -30.0, 0.0], rtol=1e-9, atol=1e-12)
+
+
 # --- derivatives of pairs ----------------------------------------------------------------------------------------------------------------
 
 PAIRS = {

@@ -16,6 +16,7 @@ STEEL = mbd.Material(206e9, 0.3)
 POINT = mbd.HertzPoint.spheres(0.01, 0.02, STEEL)
 LAWS = {
     "linear": mbd.LinearContact(2e9, 5e3),
+    "adhesive": mbd.LinearContact(2e9, 5e3, adhesive=True),
     "hertz": mbd.Hertz(3e10),
     "hertz of a geometry": mbd.Hertz(POINT),
     "hunt-crossley": mbd.HuntCrossley(3e10, 0.3),
@@ -52,7 +53,7 @@ def test_laws_and_derivatives_are_finite_at_any_depth(evaluated, name):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-300)
     force = values[:, 0]
     assert np.all(np.isfinite(values))
-    assert np.all(force >= 0)  # never pulls
+    assert np.all(force >= 0) == (not LAWS[name].pulls)
     assert np.all(values[depth <= 0] == 0)
     by_depth = forward[1]
     assert np.all(by_depth[depth < 0] == 0)
@@ -67,6 +68,7 @@ def test_forces_are_those_of_the_formulas(evaluated):
     loss = lambda c: np.maximum(1.0 + c * rate, 0.0)  # noqa: E731
     expected = {
         "linear": np.clip(2e9 * over + 5e3 * rate, 0.0, 4e9 * over),
+        "adhesive": np.where(depth > 0, 2e9 * over + 5e3 * rate, 0.0),
         "hertz": 3e10 * over**1.5,
         "hertz of a geometry": float(POINT.stiffness) * over**1.5,
         "hunt-crossley": 3e10 * over**1.5 * loss(0.3),
@@ -105,6 +107,13 @@ def test_restitution_of_hunt_and_crossley_is_the_closed_form(damping, speed):
     for exponent in (None, 1.2):
         np.testing.assert_allclose(restitution(mbd.HuntCrossley(1e9, damping, exponent), speed), expected, rtol=1e-5)
     np.testing.assert_allclose(closed_form(1e-3, 1.0), 1 - 2e-3 / 3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("zeta", [0.05, 0.5])
+def test_restitution_of_an_adhesive_dashpot_is_that_of_half_a_damped_period(zeta):
+    """A damped oscillator from zero depth to zero depth, whatever the speed."""
+    law = mbd.LinearContact(1e9, 2 * zeta * np.sqrt(1e9 * 0.01), adhesive=True)
+    np.testing.assert_allclose(restitution(law, 0.3), np.exp(-np.pi * zeta / np.sqrt(1 - zeta**2)), rtol=1e-5)
 
 
 @pytest.mark.parametrize("e", [0.95, 0.6])

@@ -30,6 +30,15 @@ def tug(t):
     return jnp.array([2.0 * t, -1.0, jnp.cos(t)])
 
 
+def drag(frame, t):
+    return -2.0 * t * jnp.sqrt(frame.velocity @ frame.velocity) * frame.velocity
+
+
+def rudder(frame, t, gain=0.4):
+    """A default of its own is no argument."""
+    return gain * frame.rotation.T @ frame.position - jnp.cross(frame.angular_velocity, frame.velocity)
+
+
 RNG = np.random.default_rng(3)
 BUSHING_STIFFNESS = (lambda R: R @ R.T)(RNG.normal(size=(6, 6)) * [[10.0], [10.0], [10.0], [2.0], [2.0], [2.0]])
 BUSHING_DAMPING = (lambda R: R @ R.T)(RNG.normal(size=(6, 6)))
@@ -51,6 +60,8 @@ SINGLES = {
     "twist": lambda b: mbd.Torque("twist", b, (0.3, 0.2, -0.1)),
     "twist along": lambda b: mbd.Torque("twist along", b, (0.3, 0.2, -0.1), axes="body"),
     "crank": lambda b: mbd.Torque("crank", b, tug, axes="body"),
+    "drag": lambda b: mbd.PointForce("drag", b, P1, drag),
+    "rudder": lambda b: mbd.Torque("rudder", b, rudder, axes="body"),
 }
 TIME = 0.8
 
@@ -205,6 +216,8 @@ def test_point_forces_and_torques_keep_to_the_axes_they_are_given_in(loads):
         "twist": (np.zeros(3), twist),
         "twist along": (np.zeros(3), b["twist along"].A @ twist),
         "crank": (np.zeros(3), b["crank"].A @ now),
+        "drag": (-2.0 * TIME * np.linalg.norm(b["drag"].velocity) * b["drag"].velocity, 0.0),
+        "rudder": (np.zeros(3), 0.4 * b["rudder"].r - b["rudder"].A @ np.cross(b["rudder"].spin, b["rudder"].velocity)),
     }
     for name, (force, torque) in expected.items():
         lever = point(b[name], P1)[0] - b[name].r
@@ -315,6 +328,15 @@ class Repulsion(eqx.Module):
         return self.gain * away * self.reach, jnp.zeros(3)
 
 
+class Air(eqx.Module):
+    """Weight of 2 kg and drag."""
+
+    drag: jax.Array
+
+    def __call__(self, frame, t):
+        return jnp.array([0.0, -2.0 * 9.81]) - self.drag * jnp.abs(frame.velocity[1]) * frame.velocity[:2]
+
+
 def lagging(a, b, t, x):
     return jnp.array([x[0], 0.0, 0.0]), jnp.zeros(3)
 
@@ -331,6 +353,8 @@ def planar() -> SimpleNamespace:
         mbd.PlanarBody("spun", 1.0, 0.5, (0.0, 1.0)),
         mbd.PlanarBody("thrust", 2.0, 0.5, (1.0, 1.0), angle=0.3, angular_velocity=2.0),
         mbd.PlanarBody("mounted", 1.0, 0.1, (2.0, 0.0), angle=0.3),
+        mbd.PointMass("dropped", 2.0, (0.0, 5.0)),
+        mbd.PlanarBody("braked", 1.0, 0.5, (0.0, 8.0), angular_velocity=3.0),
     ]
     stiffness, damping = np.diag([1e3, 2e3, 0, 0, 0, 80.0]), np.diag([60.0, 90.0, 0, 0, 0, 5.0])
     forces = [
@@ -341,6 +365,8 @@ def planar() -> SimpleNamespace:
         mbd.Bushing("mount", mbd.ground, bodies[4], (2.0, 0.0), stiffness, damping),
         mbd.PointForce("load", bodies[4], (2.0, 0.0), (10.0, -5.0)),
         mbd.Torque("moment", bodies[4], 4.0),
+        mbd.PointForce("air", bodies[5], (0.0, 5.0), Air(jnp.array(1.5))),
+        mbd.Torque("brake", bodies[6], lambda frame, t: -0.6 * frame.angular_velocity[2]),
     ]
     system = mbd.Model(bodies, forces=forces).build()
     run = lambda system: mbd.simulate(system, t1=1.0, integrator=mbd.HHT(tolerance=1e-7))  # noqa: E731
@@ -375,6 +401,14 @@ def test_a_users_module_has_named_parameters_and_a_new_value_does_not_recompile(
 def test_a_torque_may_depend_on_time(planar):
     t = np.asarray(planar.first.ts)
     np.testing.assert_allclose(planar.first.angular_velocity("spun"), 1.5 * t**2 / 0.5, **ACCURACY)
+
+
+def test_a_load_may_depend_on_the_motion_of_its_body(planar):
+    """Fall with drag, v = v_t tanh(g t / v_t), and a brake in proportion to the speed."""
+    t, limit = np.asarray(planar.first.ts), np.sqrt(2.0 * 9.81 / 1.5)
+    np.testing.assert_allclose(planar.first.velocity("dropped")[:, 1], -limit * np.tanh(9.81 * t / limit), **ACCURACY)
+    np.testing.assert_allclose(planar.first.angular_velocity("braked"), 3.0 * np.exp(-0.6 / 0.5 * t), **ACCURACY)
+    assert float(planar.system.get("air.drag")) == 1.5
 
 
 def test_a_jet_in_body_axes_turns_with_the_body(planar):

@@ -1,6 +1,8 @@
 """Bad input fails when the model is made, names the guilty element and says the fix."""
 
+import copy
 import math
+import pickle
 import re
 
 import equinox as eqx
@@ -65,7 +67,10 @@ BODIES = {
     "moments against the triangle inequality": (lambda: rod(inertia=(1.0, 1.0, 2.1)), UNPHYSICAL),
     "inertia not symmetric": (lambda: rod(inertia=[[1, 0.1, 0], [0, 1, 0], [0, 0, 1]]), UNPHYSICAL),
     "negative planar inertia": (lambda: plate(inertia=-1.0), "inertia of body 'plate' must be positive"),
-    "two moments": (lambda: rod(inertia=(1.0, 2.0)), "inertia of body 'rod': expected an array of shape (3, 3) [kg m^2]"),
+    "two moments": (
+        lambda: rod(inertia=(1.0, 2.0)),
+        "inertia of body 'rod': expected an array of shape (3,) or an array of shape (3, 3) [kg m^2]",
+    ),
     "position nowhere": (lambda: rod(position=(0.0, NAN, 0.0)), "position of body 'rod' is not finite: got [ 0., nan,  0.]"),
     "infinite velocity": (lambda: plate(velocity=(np.inf, 0.0)), "velocity of body 'plate' is not finite"),
     "flat position": (lambda: rod(position=(0.0, 0.0)), "position of body 'rod': expected an array of shape (3,) [m]"),
@@ -90,7 +95,16 @@ MODELS = {
         lambda: mbd.Model([ROD], [mbd.Fixed("rod", mbd.ground, ROD)]),
         "the name 'rod' is used twice: by a body and by a joint",
     ),
+    "a body named energy": (lambda: mbd.Model([rod(name="energy")]), "'energy' is used twice: by the energy of the whole and by a body"),
     "a body named ground": (lambda: mbd.Model([rod(name="ground")]), "'ground' is used twice: by the ground and by a body"),
+    "a copy of a body, changed": (
+        lambda: mbd.Model([ROD], [revolute(ORIGIN, Z, body=rod(mass=2.0, position=X))]),
+        "joint 'hinge' was made with another body of the name 'rod' than the model's: they differ in mass, position. Make both from one",
+    ),
+    "a body of another kind, but of the same name": (
+        lambda: mbd.Model([ROD], forces=[mbd.Torque("twist", plate(name="rod"), 1.0)]),
+        "force 'twist' was made with another body of the name 'rod' than the model's: they differ in their kind",
+    ),
     "unknown body": (
         lambda: mbd.Model([ROD], [mbd.Fixed("weld", mbd.ground, "rodd")]),
         "joint 'weld' acts on an unknown body 'rodd'. Did you mean 'rod'?",
@@ -201,7 +215,7 @@ FORCES = {
     ),
     "bushing of three": (
         lambda: mbd.Bushing("mount", mbd.ground, ROD, ORIGIN, (1.0, 1.0, 1.0)),
-        "stiffness of force 'mount': expected an array of shape (6, 6) [N/m, N m/rad], got an array of shape (3,)",
+        "stiffness of force 'mount': expected an array of shape (6,) or an array of shape (6, 6) [N/m, N m/rad], got an array of shape (3,)",
     ),
     "torsion spring without an axis": (
         lambda: pushed(mbd.TorsionSpringDamper("spiral", mbd.ground, ROD, stiffness=1.0)),
@@ -221,6 +235,10 @@ FORCES = {
     "flat push by a function": (
         lambda: pushed(mbd.PointForce("push", ROD, ORIGIN, lambda t: jnp.stack([t, t]))),
         "force 'push': the force must be a vector of 3 components, got an array of shape (2,)",
+    ),
+    "push by a function of three": (
+        lambda: mbd.PointForce("push", ROD, ORIGIN, lambda a, b, t: t),
+        "force 'push': its function must be one of (t) or of (frame, t), this one asks for 3 arguments",
     ),
     "torque of one number in space": (
         lambda: pushed(mbd.Torque("twist", ROD, 1.0)),
@@ -271,6 +289,11 @@ RUNS = {
     "negative first step": (lambda: run(first_step=-0.1), "first_step must be positive, got -0.1 s"),
     "saved too late": (lambda: run(saveat=[0.5, 1.5]), "saveat must lie between t0 = 0.0 and t1 = 1.0"),
     "saved too early": (lambda: run(saveat=[-0.5, 0.5]), "saveat must lie between t0 = 0.0 and t1 = 1.0"),
+    "saved twice": (lambda: run(saveat=[0.0, 0.5, 0.5, 1.0]), "saveat has the time 0.5 s twice"),
+    "saved in words": (lambda: run(saveat="all"), "increasing times [s], or None to save every accepted step, got 'all'"),
+    "smallest step above the largest": (lambda: run(min_step=0.1, max_step=0.01), "min_step = 0.1 s exceeds max_step = 0.01 s: exchange"),
+    "first step above the largest": (lambda: run(first_step=0.1, max_step=0.01), "first_step = 0.1 s exceeds max_step = 0.01 s"),
+    "first step below the smallest": (lambda: run(first_step=1e-6, min_step=1e-3), "min_step = 0.001 s exceeds first_step = 1e-06 s"),
     "saved in disorder": (lambda: run(saveat=[0.5, 0.1]), "saveat must be a one-dimensional array of increasing times"),
     "unknown adjoint": (lambda: run(adjoint="sideways"), "adjoint must be 'reverse' or 'forward', got 'sideways'"),
     "not a model": (lambda: mbd.simulate(ROD, 1.0), "model must be an mbd.Model or an mbd.AbstractSystem, got RigidBody"),
@@ -287,13 +310,52 @@ def test_bad_input_is_refused_by_name(case):
 
 
 def test_a_body_that_nothing_acts_on_is_mentioned():
-    with pytest.warns(UserWarning, match="no joint or force acts on body 'rod': it will keep its velocity"):
+    with pytest.warns(UserWarning, match="no joint or force acts on body 'rod': its centre of mass will keep its velocity"):
         mbd.Model([ROD]).build()
 
 
 def test_a_body_that_only_gravity_acts_on_is_mentioned_among_others_that_are_held():
     with pytest.warns(UserWarning, match="no joint and no force but gravity acts on body 'loose': it will fall freely"):
         mbd.Model([PLATE, plate(name="loose")], [revolute((0, 0), body=PLATE)], [mbd.Gravity((0, -9.81))]).build()
+
+
+DOUBTS = {
+    "rod of another length": (
+        lambda: held(mbd.Distance("link", mbd.ground, POINT, X, ORIGIN, length=5.0), POINT),
+        "joint 'link': its length is 5 m, but its points are 1 m apart at the initial configuration; assembling will move the bodies",
+    ),
+    "soft rod of another length": (
+        lambda: held(mbd.Distance("link", mbd.ground, ROD, ORIGIN, X, length=5.0, penalty=mbd.Penalty(1e6, 1e3))),
+        "its points are 1 m apart at the initial configuration; its penalty will begin with that deflection",
+    ),
+    "motion that begins elsewhere": (
+        lambda: mbd.Model([PLATE], [revolute((0, 0), body=PLATE), motion(lambda t: 1.0 + t)]).build(),
+        "joint 'drive': its function is 1 rad at t = 0, but its coordinate counts from the initial configuration and is zero there",
+    ),
+    "friction in percent": (lambda: mbd.Coulomb(30), "kinetic of the Coulomb friction law is 30: dry friction coefficients are about 1"),
+    "bristles in percent": (lambda: mbd.LuGre(1e5, 30, 0.2), "static of the LuGre friction law is 30: dry friction"),
+}
+
+
+@pytest.mark.parametrize("case", DOUBTS)
+def test_what_is_possible_but_hardly_meant_is_mentioned(case):
+    make, message = DOUBTS[case]
+    with pytest.warns(UserWarning, match=re.escape(message)):
+        make()
+
+
+def test_a_copy_of_an_element_fits_any_body_of_that_name():
+    """As one that comes back from another process, where the body is not the same object any more."""
+    hinge = pickle.loads(pickle.dumps(revolute(ORIGIN, Z)))
+    mbd.Model([rod(mass=2.0)], [hinge])
+    mbd.Model([rod(mass=2.0)], [copy.deepcopy(hinge)])
+
+
+def test_what_may_be_meant_is_not_mentioned():
+    """Warnings are errors here: a rod that is a little longer than drawn, a motion from zero, a body that was made twice alike."""
+    held(mbd.Distance("link", mbd.ground, plate(position=(1.0, 0.0)), (0, 0), (1, 0), length=1.05), plate(position=(1.0, 0.0)))
+    mbd.Model([PLATE], [revolute((0, 0), body=PLATE), motion(jnp.sin)]).build()
+    mbd.Coulomb(1.2, 4.0)
 
 
 def test_velocities_that_do_not_fit_a_joint_are_mentioned():

@@ -50,7 +50,7 @@ def system() -> mbd.System:
     joints = [
         mbd.Revolute("hinge", mbd.ground, a, P, Z),
         mbd.Universal("cross", a, b, P + X, X, Y),
-        mbd.Revolute("soft", mbd.ground, c, P, X, penalty=mbd.Penalty(1e5, 10.0)),
+        mbd.Revolute("soft", mbd.ground, c, P, X, penalty=mbd.Penalty(1e5, 10.0, rotational_damping=5.0)),
         mbd.Screw("thread", mbd.ground, d, P, Y, 0.1),
         mbd.Gear("gear", a, b, Z, Z, 2.0),
         mbd.Distance("rod", c, bob, P, bob.position),
@@ -81,7 +81,21 @@ NAMES = {
 
 
 def test_every_number_has_a_name(system):
-    assert set(system.parameter_names()) >= NAMES
+    for name in NAMES:
+        system.get(name)
+
+
+def test_each_parameter_is_listed_once_by_its_shortest_name(system):
+    """A Module of a person's own may have fields of any name: where a short one is taken, the long one is listed."""
+    names = system.parameter_names()
+    assert {"soft.stiffness", "drive.rate", "law.time", "law.ramp.rate", "law.gain"} <= set(names)
+    assert not {"soft.penalty.stiffness", "drive.function.rate", "law.rate.time", "law.function.gain"} & set(names)
+    law, friction = mbd.HuntCrossley(1e6, 0.1, 1.4), mbd.LuGre(1e4, 0.3, 0.2, exponent=1.5)
+    ball = mbd.RigidBody("ball", 1.0, (1.0, 1.0, 1.0), (0.0, 0.0, 1.0))
+    floor = mbd.SpherePlane("floor", ball, mbd.ground, 1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 1.0), law, friction)
+    both = mbd.Model([ball], forces=[floor]).build()
+    assert {"floor.exponent", "floor.friction.exponent"} <= set(both.parameter_names())
+    assert (float(both.get("floor.exponent")), float(both.get("floor.friction.exponent"))) == (1.4, 1.5)
 
 
 def other(value: np.ndarray) -> np.ndarray:
@@ -92,7 +106,7 @@ def other(value: np.ndarray) -> np.ndarray:
 def test_every_parameter_comes_back_as_it_was_set_and_no_other_changes(system):
     names = system.parameter_names()
     before = {name: np.asarray(system.get(name)) for name in names}
-    changed = system.set({name: other(value) for name, value in before.items() if "penalty" not in name})
+    changed = system.set({name: other(value) for name, value in before.items()})
     for name, value in before.items():
         np.testing.assert_allclose(changed.get(name), other(value), err_msg=name)
     one = system.set({"spring.stiffness": 7.0})
@@ -217,3 +231,65 @@ def test_numbers_that_must_be_in_order_are_compared_after_all_are_set():
     assert float(traced(0.011)) == 0.011
     with pytest.raises(Exception, match="pocket_radius of force 'pocket' must be larger than radius"):
         jax.block_until_ready(traced(0.009))
+
+
+# --- numbers that were left out ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="left_out")
+def model_with_numbers_left_out() -> mbd.System:
+    """Friction laws with one coefficient each, and a joint whose penalty has one stiffness; discs that slide at 1 m/s under known loads."""
+    discs = [mbd.PlanarBody(name, 1.0, 0.1, (float(i), 0.0995), velocity=(1.0, 0.0)) for i, name in enumerate(("dry", "bristly"))]
+    laws = (mbd.Coulomb(0.1), mbd.LuGre(1e4, 0.1))
+    floors = [
+        mbd.DiscLine(f"under {disc.name}", disc, mbd.ground, disc.position, 0.1, (0.0, 0.0), (0.0, 1.0), mbd.LinearContact(1e4), law)
+        for disc, law in zip(discs, laws, strict=True)
+    ]
+    held = mbd.PlanarBody("held", 1.0, 0.1, angle=0.02)
+    weld = mbd.Fixed("weld", mbd.ground, held, penalty=mbd.Penalty(1e3, 10.0))
+    spring = mbd.SpringDamper("spring", mbd.ground, held, (1.0, 1.0), (0.0, 0.0), 10.0)
+    return mbd.Model([*discs, held], [weld], [*floors, spring]).build()
+
+
+def test_a_coefficient_that_was_left_out_follows_the_one_that_was_given(left_out):
+    dry = left_out.set({"under dry.friction.kinetic": 0.12})
+    assert float(dry.get("under dry.friction.static")) == float(dry.get("under dry.static")) == 0.12
+    bristly = left_out.set({"under bristly.static": 0.09})
+    assert float(bristly.get("under bristly.kinetic")) == 0.09
+    welded = left_out.set({"weld.stiffness": 2e3, "weld.damping": 20.0})
+    assert (float(welded.get("weld.rotational_stiffness")), float(welded.get("weld.rotational_damping"))) == (2e3, 20.0)
+
+
+def test_what_follows_takes_part_in_forces_and_derivatives(left_out):
+    """Friction of a sliding contact is the coefficient times its load, whatever share of it is called static."""
+
+    @jax.jit
+    def push(coefficient, stiffness, v):
+        changed = left_out.set({"under dry.kinetic": coefficient, "weld.stiffness": stiffness})
+        return changed.force(changed.q0 + 0.01 * jnp.eye(9)[8], v, 0.0)[jnp.array([0, 8])]
+
+    load = 1e4 * 0.0005
+    for speed in (1.0, 1e-3):  # fast, and within the Stribeck velocity
+        v = jnp.zeros(9).at[0].set(speed)
+        expected = -0.12 * load * speed / np.hypot(speed, 1e-3)
+        friction, torque = push(0.12, 2e3, v)
+        np.testing.assert_allclose(friction, expected, rtol=1e-9)
+        np.testing.assert_allclose(jax.jacfwd(push)(0.12, 2e3, v)[0], expected / 0.12, rtol=1e-9)
+        np.testing.assert_allclose(torque / 2e3, push(0.12, 1e3, v)[1] / 1e3, rtol=1e-9)
+
+
+def test_setting_what_was_left_out_says_where_to_give_it(left_out):
+    with pytest.raises(
+        ValueError, match=r"'under dry.friction.static' was left out when force 'under dry' was made, so it has the value of "
+    ):
+        left_out.set({"under dry.friction.static": 0.2})
+    with pytest.raises(
+        ValueError, match=r"'weld.rotational_damping' was left out .* has the value of damping .* Give rotational_damping=\.\.\."
+    ):
+        left_out.set({"weld.rotational_damping": 0.2})
+    for use in (lambda: left_out.set({"spring.free_length": 0.2}), lambda: left_out.get("spring.free_length")):
+        with pytest.raises(
+            ValueError, match=r"'spring.free_length' was left out when force 'spring' was made, so it follows from the rest"
+        ):
+            use()
+    assert not {"under dry.static", "weld.rotational_stiffness", "spring.free_length"} & set(left_out.parameter_names())

@@ -22,8 +22,8 @@ def joints(a) -> list:
         mbd.Revolute("joint", a, "second", point, axis, penalty=HELD),
         mbd.Distance("joint", a, "second", (0.0, 0.0, 0.1), point, penalty=HELD),
         mbd.Screw("joint", a, "second", point, axis, 0.02, penalty=HELD),
-        mbd.Motion("joint", a, "second", axis=axis, function=lambda t: 0.3 + t, penalty=HELD),
-        mbd.Motion("joint", a, "second", point, axis, lambda t: 0.3 + t, coordinate="travel", penalty=HELD),
+        mbd.Motion("joint", a, "second", axis=axis, function=lambda t: 4.0 * t, penalty=HELD),
+        mbd.Motion("joint", a, "second", point, axis, lambda t: 4.0 * t, coordinate="travel", penalty=HELD),
     ]
 
 

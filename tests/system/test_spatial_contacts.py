@@ -20,10 +20,13 @@ CASES = [
     *((name, "dry") for name in ("plane", "sphere", "inner ring", "cylindrical pocket", "spherical pocket", "box", "capsule")),
     ("outer ring", "oil"),
     ("guidance", "bristles"),
+    ("ellipsoid", "dry"),
+    ("flat coin", "bristles"),
 ]
 DEPTH = 1e-5
 """m, of the pairs that overlap"""
 
+SEMI_AXES = np.array([0.01, 0.02, 0.015])
 # Body a starts at the origin, b at B.
 B = np.array([0.02, -0.01, -0.03])
 
@@ -54,6 +57,14 @@ def make(name: str, friction: str):
         "box": lambda: (mbd.BoxPlane("box", "a", "b", np.full(3, 0.02), corner, TILTED, **options), -up),
         "capsule": lambda: (
             mbd.CapsulePlane("capsule", "a", "b", 0.01 * Z, -0.02 * Z, 0.005, -0.02 * Z - 0.005 * up, TILTED, **options),
+            -up,
+        ),
+        "ellipsoid": lambda: (
+            mbd.EllipsoidPlane("ellipsoid", "a", "b", SEMI_AXES, -np.linalg.norm(SEMI_AXES * up) * up, TILTED, **options),
+            -up,
+        ),
+        "flat coin": lambda: (
+            mbd.CoinPlane("coin", "a", "b", 0.02, TILTED, -(0.002 + 1e-4) * up, TILTED, edge_radius=0.002, crown=1e-4, **options),
             -up,
         ),
     }[name]()

@@ -1,0 +1,157 @@
+"""Derivatives of a run: those of its accepted steps, in any mode and of any order.
+
+A run records the state after every accepted step. Derivatives walk this record, differentiating one step at a time at its recorded
+solution; they never see a rejected step, an error estimate or a controller.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import equinox.internal as eqxi
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float, Int
+
+from .integrators.base import AbstractIntegrator
+from .loop import Plan, Record, Stretch, search
+from .solvers import sweep
+from .solvers.roots import frozen
+from .system.equations import AbstractSystem
+from .system.state import State
+
+
+def run(system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: str) -> tuple[Record, Stretch]:
+    """Runs one stretch. `adjoint` is "reverse" for derivatives of the record, in any mode, or "forward" for those of the loop itself, which
+    has forward ones only."""
+    params = (system, integrator, state)
+    plan = frozen(plan)
+    return search(params, plan) if adjoint == "forward" else _search_recorded(params, plan)
+
+
+@eqx.filter_custom_jvp
+def _search_recorded(params, plan):
+    return search(params, plan)
+
+
+@_search_recorded.def_jvp
+def _tangents(primals, tangents):
+    """Tangents X of the recorded rows, from those of what is differentiated, p, and of the start, x_0:
+
+        X_0 = x_0        X_{i+1} = (d step_i / d state) X_i + (d step_i / d p) p
+
+    With p among the unknowns this is a linear system, block row after block row: forward mode walks the accepted steps once more, reverse
+    mode, which solves the transposed system, walks them backwards.
+    """
+    params, plan = primals
+    (of_system, of_integrator, of_start), _ = tangents
+    record, after = _search_recorded(params, plan)
+    moved, rest = eqx.partition(params[:2], _given((of_system, of_integrator)))
+    moving, still = eqx.partition(record.states, eqx.is_inexact_array)
+    arrays, static = eqx.partition((rest, still), eqx.is_array)
+    values = _Walked(moved, moving, arrays, record.steps, after.count)
+    start = jax.tree.map(
+        lambda rows, tangent: (
+            None if rows is None else jnp.zeros_like(rows) if tangent is None else jnp.zeros_like(rows).at[0].set(tangent)
+        ),
+        moving,
+        of_start,
+        is_leaf=lambda leaf: leaf is None,
+    )
+    right, unflatten = ravel_pytree(((of_system, of_integrator), start))
+    on_vectors = lambda walk: lambda values, x: ravel_pytree(walk(values, static, unflatten(x)))[0]  # noqa: E731
+    _, rows = unflatten(sweep.solve(on_vectors(_product), on_vectors(_forward), on_vectors(_backward), values, right))
+    nothing = jax.tree.map(lambda _: None, after)
+    return (record, after), (Record(rows, None), nothing)  # pyright: ignore[reportArgumentType]
+
+
+class _Walked(eqx.Module):
+    """What the accepted steps are differentiated at."""
+
+    moved: Any
+    """the differentiated numbers of the system and the integrator"""
+    rows: State
+    """the recorded states, as far as they can be differentiated"""
+    rest: Any
+    """all other arrays of the system, the integrator and the recorded states"""
+    steps: Float[Array, "capacity"]
+    count: Int[Array, ""]
+
+    def step(self, static: Any, i: Array) -> tuple[Callable[[Any, Any], Any], Any, Any]:
+        """Step i as a function of what is differentiated and of the state it starts from; and these two."""
+        others, still = eqx.combine(self.rest, static)
+        still, following = _row(still, i), eqx.combine(_row(self.rows, i + 1), _row(still, i + 1))
+
+        def step(moved, state):
+            system, integrator = eqx.combine(moved, others)
+            new, _, _ = integrator.step(system, eqx.combine(state, still), None, self.steps[i], known=following)
+            return eqx.filter(new, eqx.is_inexact_array)
+
+        return step, self.moved, _row(self.rows, i)
+
+
+def _forward(walked: _Walked, static: Any, right: Any) -> Any:
+    p, given = right
+
+    def proceed(carry):
+        return carry[0] < walked.count
+
+    def advance(carry):
+        i, now, found = carry
+        step, *at = walked.step(static, i)
+        _, new = jax.jvp(step, tuple(at), (p, now))
+        new = _add(new, _row(given, i + 1))
+        return i + 1, new, _write(found, i + 1, new)
+
+    begin = (jnp.zeros_like(walked.count), _row(given, 0), given)
+    *_, found = eqxi.while_loop(proceed, advance, begin, kind="lax", buffers=lambda carry: carry[2])
+    return p, found
+
+
+def _backward(walked: _Walked, static: Any, right: Any) -> Any:
+    """The cotangent of row i becomes one of row i - 1 and of what is differentiated."""
+    total, given = right
+
+    def proceed(carry):
+        return carry[0] > 0
+
+    def retreat(carry):
+        i, now, total, found = carry
+        _, pull_back = jax.vjp(*walked.step(static, i - 1))
+        of_moved, of_state = pull_back(now)
+        new = _add(of_state, _row(given, i - 1))
+        return i - 1, new, _add(total, of_moved), _write(found, i - 1, new)
+
+    begin = (walked.count, _row(given, walked.count), total, given)
+    *_, total, found = eqxi.while_loop(proceed, retreat, begin, kind="lax", buffers=lambda carry: carry[3])
+    return total, found
+
+
+def _product(walked: _Walked, static: Any, x: Any) -> Any:
+    """The left side; only second derivatives come here."""
+    p, rows = x
+
+    def change(i):
+        # Rows beyond the last step are not meaningful: there the last step is looked at instead.
+        _, push = jax.linearize(*walked.step(static, jnp.clip(i, 0, jnp.maximum(walked.count - 1, 0))))
+        return jax.tree.map(lambda leaf: jnp.where(i < walked.count, leaf, 0.0), push(p, _row(rows, i)))
+
+    changes = jax.lax.map(change, jnp.arange(walked.steps.shape[0]))
+    return p, jax.tree.map(lambda leaf, new: leaf.at[1:].add(-new), rows, changes)
+
+
+def _given(tangents: Any) -> Any:
+    return jax.tree.map(lambda leaf: leaf is not None, tangents, is_leaf=lambda leaf: leaf is None)
+
+
+def _row(tree: Any, i: Array | int) -> Any:
+    return jax.tree.map(lambda leaf: leaf[i], tree)
+
+
+def _add(a: Any, b: Any) -> Any:
+    return jax.tree.map(jnp.add, a, b)
+
+
+def _write(buffers: Any, i: Array, row: Any) -> Any:
+    return jax.tree.map(lambda leaf, buffer: buffer.at[i].set(leaf), row, buffers)

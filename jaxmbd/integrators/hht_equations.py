@@ -1,0 +1,156 @@
+"""The equations of one step of the Hilber-Hughes-Taylor method, and of its special cases (Negrut et al. 2005)."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from ..solvers import coloring
+from ..solvers.roots import AbstractEquations
+from ..solvers.scaling import Scaling, held_rows
+from ..system.equations import AbstractSystem, constraint_and_force, mass_product, state_rate, total_force
+from ..system.state import State
+
+
+class Carried(eqx.Module):
+    """What the method hands from step to step besides the state."""
+
+    acceleration: Float[Array, "q"]
+    """the averaged acceleration a_n that Newmark's formulas work with"""
+    state_rate: Float[Array, "x"]
+    """the averaged x'"""
+    h: Float[Array, ""]
+    """s, the step that led here; 0 at the start"""
+
+
+class Coefficients(eqx.Module):
+    alpha: Float[Array, ""]
+    beta: Float[Array, ""]
+    gamma: Float[Array, ""]
+
+    @property
+    def error(self) -> Array:
+        """(25): local position error = error * h^2 * (a_{n+1} - a_n)."""
+        return jnp.abs(self.beta - 1.0 / (6.0 * (1.0 + self.alpha)))
+
+    @property
+    def velocity_error(self) -> tuple[Array, Array]:
+        """Local velocity error = first * h^2 q''' + second * h^3 q'''', by Taylor's formula; first is zero where gamma = 1/2 - alpha."""
+        return jnp.abs(self.gamma + self.alpha - 0.5), jnp.abs(0.5 * (self.gamma * (1.0 + 2.0 * self.alpha) - self.alpha) - 1.0 / 6.0)
+
+    @property
+    def state_error(self) -> Array:
+        """(33), with rho = gamma; kept away from zero for the trapezoidal rule, where (33) says nothing."""
+        return jnp.maximum(jnp.abs(self.gamma - 0.5), 1.0 / 12.0)
+
+
+class Equations(AbstractEquations):
+    """The equations of one step of size h.
+
+    Unknowns z = (a_{n+1} - a_n, lambda, the same difference of the averaged x'). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and
+    Newmark's formulas for q and v, the residuals are the equations of motion at t_{n+1}, the constraints and the differential states'
+    equation. `scaling` divides the constraints by beta h^2 (paper 004, (12)). With K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q
+    and v, the scaled iteration matrix is
+
+        [ M/(1+alpha) + gamma h C + beta h^2 K     Phi_q^T     -rho h Q_x              ]
+        [ Phi_q                                    0           0                       ]
+        [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
+
+    (a row that is dropped as redundant reads lambda = 0).
+    """
+
+    system: AbstractSystem
+    c: Coefficients
+    old: State
+    h: Float[Array, ""]
+    a: Float[Array, "q"]
+    """a_n"""
+    rate: Float[Array, "x"]
+    """the averaged x'_n"""
+
+    @staticmethod
+    def of_step(system: AbstractSystem, c: Coefficients, old: State, h: Array) -> "Equations":
+        carried: Carried = old.method
+        # a_n stands for the time t_n + alpha h_{n-1}: after a change of step it is moved to t_n + alpha h, or the step loses an order.
+        # Growth beyond a factor 2 is not followed: moving it farther amplifies the constraints' accelerations (unstable at 3).
+        ratio = jnp.where(carried.h > 0, jnp.minimum(h / jnp.where(carried.h > 0, carried.h, 1.0), 2.0), 1.0)
+        a = old.acceleration + ratio * (carried.acceleration - old.acceleration)
+        rate = old.state_rate + ratio * (carried.state_rate - old.state_rate)
+        return Equations(system.recall(old.memory), c, old, h, a, rate)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Numbers of coordinates and of constraint rows."""
+        return self.old.q.shape[0], self.old.multipliers.shape[0]
+
+    @property
+    def t(self) -> Array:
+        return self.old.t + self.h
+
+    def split(self, z: Array) -> tuple[Array, Array, Array]:
+        n, m = self.sizes
+        return z[:n], z[n : n + m], z[n + m :]
+
+    def unknowns(self, a: Array, multipliers: Array, rate: Array) -> Array:
+        """z of given averaged accelerations, multipliers and averaged x'."""
+        return jnp.concatenate([a - self.a, multipliers, rate - self.rate])
+
+    def unknowns_of(self, state: State) -> Array:
+        """z of a step that led to `state`."""
+        return self.unknowns(state.method.acceleration, state.multipliers, state.method.state_rate)
+
+    def first_guess(self) -> Array:
+        """Where a Newton method begins that knows no more than the last state."""
+        return self.unknowns(self.a, self.old.multipliers, self.rate)
+
+    def new_state(self, z: Array) -> State:
+        da, multipliers, dr = self.split(z)
+        old, h, c = self.old, self.h, self.c
+        return State(
+            self.t,
+            old.q + h * old.v + h**2 * (0.5 * self.a + c.beta * da),  # (2a)
+            old.v + h * (self.a + c.gamma * da),  # (2b)
+            old.x + h * (self.rate + c.gamma * dr),  # (9a)
+            multipliers,
+            (self.a + da + c.alpha * old.acceleration) / (1.0 + c.alpha),
+            (self.rate + dr + c.alpha * old.state_rate) / (1.0 + c.alpha),
+            old.memory,
+            Carried(self.a + da, self.rate + dr, h),
+        )
+
+    def residual(self, z: Array) -> Array:
+        new, kept = self.new_state(z), self.old.memory.kept_rows
+        rows, pull = constraint_and_force(self.system, new.q, new.t, kept * new.multipliers)
+        force = total_force(self.system, new.q, new.v, new.t, new.x)
+        motion = mass_product(self.system, new.q, new.acceleration) + pull - force
+        held = kept * rows + (1.0 - kept) * new.multipliers
+        rate = new.state_rate - state_rate(self.system, new.x, new.q, new.v, new.t)
+        return jnp.concatenate([motion, held, rate])
+
+    def scaling(self) -> Scaling:
+        """Constraints over beta h^2; unknowns are accelerations, multipliers and rates, which do not depend on h."""
+        (n, m), one = self.sizes, jnp.ones(())
+        rows = jnp.ones(n + m + self.rate.shape[0])
+        rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, self.c.beta * self.h**2, one))
+        return Scaling(rows, jnp.ones_like(rows))
+
+    def fields(self) -> dict[str, slice]:
+        """Where the unknowns are."""
+        (n, m), x = self.sizes, self.rate.shape[0]
+        return {"acceleration": slice(0, n), "multipliers": slice(n, n + m), "state_rate": slice(n + m, n + m + x)}
+
+    def violation(self, residual: Array) -> Array:
+        """|Phi| of the kept rows, from an unscaled residual."""
+        _, held, _ = self.split(residual)
+        return jnp.abs(self.old.memory.kept_rows * held)
+
+    def jacobian(self, z: Array) -> Array:
+        (n, m), kept = self.sizes, self.old.memory.kept_rows
+        pattern = self.system.coupling()
+        moving = coloring.jacobian(lambda da: self.residual(jnp.concatenate([da, z[n:]])), z[:n], pattern)
+        held = moving[n : n + m] / (self.c.beta * self.h**2)  # kept * Phi_q: its transpose is the next column
+        pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
+        columns = [moving, pulling]
+        if z.shape[0] > n + m:
+            columns.append(jax.jacfwd(lambda dr: self.residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :]))
+        return jnp.concatenate(columns, axis=1)
