@@ -328,21 +328,22 @@ def _lifted(plane: Callable[[], mbd.Model], inline: tuple[str, ...]) -> mbd.Mode
     model: Any = plane()
     bodies, joints, forces = [], [], []
     up, space = (0.0, 0.0, 1.0), lambda u: (*np.asarray(u)[:2], 0.0)
+    names = lambda element: map(str, element.bodies)  # noqa: E731  alone, without the planar bodies that they were given by
     for b in model.bodies:
         half = 0.5 * float(b.angle)
         turn, spin = (np.cos(half), 0.0, 0.0, np.sin(half)), (0.0, 0.0, b.angular_velocity)
         bodies.append(mbd.RigidBody(b.name, b.mass, (b.inertia,) * 3, space(b.position), turn, space(b.velocity), spin))
     for j in model.joints:
         kind = mbd.Inline if j.name in inline else type(j)
-        joints.append(kind(j.name, j.bodies[0], j.bodies[1], space(j.point), space(j.axis) if kind is mbd.Translational else up))
+        joints.append(kind(j.name, *names(j), space(j.point), space(j.axis) if kind is mbd.Translational else up))
     for f in model.forces:
         if isinstance(f, mbd.Gravity):
             forces.append(mbd.Gravity(space(f.acceleration)))
         elif isinstance(f, mbd.TorsionSpringDamper):
-            forces.append(f)
+            forces.append(mbd.TorsionSpringDamper(f.name, *names(f), up, f.stiffness, f.damping, free_angle=f.free_angle))
         else:
             ends = space(f.point1), space(f.point2)
-            forces.append(mbd.SpringDamper(f.name, f.bodies[0], f.bodies[1], *ends, f.stiffness, free_length=f.free_length))
+            forces.append(mbd.SpringDamper(f.name, *names(f), *ends, f.stiffness, free_length=f.free_length))
     return mbd.Model(bodies, joints, forces)
 
 

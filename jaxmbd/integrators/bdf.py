@@ -13,13 +13,13 @@ from ..control import AbstractController, LocalError
 from ..solvers import linear
 from ..solvers.newton import NewtonInfo, Recycled, modified_newton
 from ..solvers.roots import frozen, implicit_root
-from ..system.equations import AbstractSystem, constraint_rate
+from ..system.equations import AbstractSystem
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
 from .bdf_equations import Equations, Layout, average_mass, average_stiffness
 from .bdf_start import flat_past, smooth_past
-from .common import VELOCITY_CORRECTOR, along_constraints, coordinate_weights, rms, velocity_rounding
+from .common import VELOCITY_CORRECTOR, answers_to_impulses, coordinate_weights, rms, velocity_rounding
 from .interpolation import state_between
 from .multistep import Past, interpolation_weights
 from .order_control import Attempt, Orders
@@ -51,10 +51,6 @@ class Scratch(eqx.Module):
     """largest |q| so far, for the error weights"""
     largest_v: Float[Array, "q"]
     largest_x: Float[Array, "x"]
-    velocities: Float[Array, "points q"]
-    """of the past, each the nearest that satisfies the constraints at its time"""
-    velocity: Float[Array, "q"]
-    """the same where the last attempt ended"""
 
 
 class BDF(AbstractIntegrator):
@@ -63,12 +59,12 @@ class BDF(AbstractIntegrator):
     Adaptive runs choose step and order (1 to 5) by the local error; `order` fixes the order (1 to 6). Coefficients are those of the polynomial
     through the last values on the grid as it is (variable coefficients): no interpolation, and a grid may change at every step.
 
-    - `tolerance`: the accepted local position error in units of max(length_scale, |q|), for velocities per second; `index="stabilized-2"` also
-      controls velocities.
-    - `velocity_error`: True makes the tolerance one of the motion: over a few periods, positions err by at most about 100 tolerances
-      (`benchmarks/work_precision.py`; below 1e-8 the rounding of differences of positions shows). For that, the local errors of positions and of
-      velocities along the constraints, these in units of max(length_scale / 1 s, |v|), are kept well below it. For mechanisms without
-      stiff springs: with them, what the constraints leave of velocities is judged too large, and steps become tiny.
+    - `tolerance` says how accurate a motion is: over a few periods, positions err by at most about 100 tolerances, in units of
+      max(length_scale, |q|) (`benchmarks/work_precision.py`; below 1e-8 rounding shows). For that, the local errors of positions and of
+      velocities, these in units of max(length_scale / 1 s, |v|), are kept well below it. Of velocities that is the part that goes on: what
+      constraints and stiff dampers take away within two steps does not count.
+    - `velocity_error=False` is the classical control: tolerance is the accepted local position error, and velocities may be anything
+      (`index="stabilized-2"` controls them all the same).
     - `max_order`: of adaptive runs, at most 5. Order 2 at most is stable along the whole imaginary axis: the choice for structures with
       undamped vibrations that are not to be resolved.
     - `form`: "two-field" (q, lambda) or "three-field" (q, v, lambda). `scaling`: "none", "left", "multipliers" (three-field only) or "full".
@@ -132,7 +128,7 @@ class BDF(AbstractIntegrator):
         state_scale: Any = 1.0,
         corrector: Any = 1e-3,
         stop: str = "motion",
-        velocity_error: bool = False,
+        velocity_error: bool = True,
         orders: Any = None,
     ):
         self.velocity_error = velocity_error
@@ -210,15 +206,13 @@ class BDF(AbstractIntegrator):
             jnp.abs(state.q),
             jnp.abs(state.v),
             jnp.abs(state.x),
-            past.v,
-            state.v,
         )
         return state, frozen(scratch)
 
     def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
         past: Past = state.method
         h = jnp.where(h > 0, h, 1.0)  # a run without steps
-        past = flat_past(state, h, past.q.shape[0], past.correction, past.stiffness, past.mass)
+        past = flat_past(state, h, past.v.shape[0], past.correction, past.stiffness, past.mass)
         if self.prescribed and self.fixed_order is not None and self.fixed_order > 1:
             past = smooth_past(system, state, past, h)
         return dataclasses.replace(state, method=past)
@@ -243,10 +237,7 @@ class BDF(AbstractIntegrator):
         z, (recycled, newton) = implicit_root(equations, lambda there: frozen(self)._search(system, there, scratch))
         new = equations.new_state(z)
         past: Past = state.method
-        # The point before the start is known since `look_back`.
-        scratch = dataclasses.replace(scratch, velocities=frozen(jnp.where(past.count == 0, past.v, scratch.velocities)))
-        velocity = self._velocity(frozen(equations.system), frozen(new))
-        errors, terms, misses = self._errors(frozen(equations), frozen(new), velocity, scratch)
+        errors, terms, misses = self._errors(frozen(equations), frozen(new), recycled, scratch)
         repeats = (equations.order == past.order) & (jnp.abs(h - past.steps[0]) <= 1e-6 * h)
         possible = jnp.minimum(past.points, self.highest)  # after this step there is one point more than the order needs
         attempt = Attempt(errors, terms, equations.order, possible, repeats)
@@ -262,9 +253,7 @@ class BDF(AbstractIntegrator):
             ratio=ratio,
         )
         leading = jnp.where(newton.jacobians > 0, equations.formula.leading, scratch.recycled_leading)
-        after = dataclasses.replace(
-            scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading, velocity=velocity
-        )
+        after = dataclasses.replace(scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading)
         return new, frozen(after), frozen(info)
 
     def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
@@ -299,7 +288,7 @@ class BDF(AbstractIntegrator):
             parts = equations.split(scaling.expand(dy))
             sizes = jnp.maximum(rms(parts["q"] * weight), rms(parts["x"] * state_weight)) / (self.tolerance * self.corrector)
             if self.controls_velocities:  # of the velocities, this is the part that q has in them
-                left = VELOCITY_CORRECTOR * self._allowed + velocity_rounding(scratch.largest_q, leading)
+                left = VELOCITY_CORRECTOR * self._allowed + 0.5 * velocity_rounding(scratch.largest_q, leading)
                 sizes = jnp.maximum(sizes, leading * rms(parts["q"] * velocity_weight) / left)
             return constant * sizes
 
@@ -327,25 +316,21 @@ class BDF(AbstractIntegrator):
             1.0 / jnp.maximum(self.state_scale, scratch.largest_x),
         )
 
-    def _velocity(self, system: AbstractSystem, new: State) -> Array:
-        """Of a step's end, as accurate as the method: the nearest that satisfies the constraints."""
-        if self.layout.stabilized or not self.velocity_error:
-            return new.v
-        drive = constraint_rate(system, new.q, jnp.zeros_like(new.v), new.t)
-        return along_constraints(system, new, new.v[None], drive)[0]
-
-    def _errors(self, equations: Equations, new: State, velocity: Array, scratch: Scratch) -> tuple[Array, Array, Array]:
+    def _errors(self, equations: Equations, new: State, recycled: Recycled, scratch: Scratch) -> tuple[Array, Array, Array]:
         """Composite errors of orders 1, 2, ... over the tolerance, the sizes of the terms h^(k+1) y^(k+1) in them, and the weighted misses of
         the order in use by (q, multipliers, x)."""
         grid, past, (weight, velocity_weight, state_weight) = equations.grid, equations.past, self._weights(equations.system, scratch)
         norms = jax.vmap(rms)
-        positions = grid.misses(new.q, past.q) * weight
+        positions = grid.misses(equations.move_of(new), past.offsets) * weight
         states = grid.misses(new.x, past.x) * state_weight
         sizes = jnp.maximum(norms(positions), norms(states))
         if self.controls_velocities:
-            rounding = 8.0 * velocity_rounding(scratch.largest_q, equations.formula.leading)
+            rounding = 4.0 * velocity_rounding(scratch.largest_q, equations.formula.leading)
             velocity_weight = velocity_weight * self._allowed / (self._allowed + rounding)
-            sizes = jnp.maximum(sizes, norms(grid.misses(velocity, scratch.velocities) * velocity_weight))
+            velocities = answers_to_impulses(
+                equations.system, equations.scaling(), recycled.factors, equations.places(), new, grid.misses(new.v, past.v)
+            )
+            sizes = jnp.maximum(sizes, norms(velocities * velocity_weight))
         known = jnp.arange(1, sizes.shape[0] + 1) < past.points
         k = equations.order - 1
         misses = jnp.concatenate([positions[k], jnp.zeros_like(new.multipliers), states[k]])
@@ -369,7 +354,6 @@ class BDF(AbstractIntegrator):
             largest_q=jnp.maximum(scratch.largest_q, jnp.abs(new.q)),
             largest_v=jnp.maximum(scratch.largest_v, jnp.abs(new.v)),
             largest_x=jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
-            velocities=jnp.concatenate([scratch.velocity[None], scratch.velocities[:-1]]),
         )
         return frozen(scratch)
 
@@ -377,7 +361,7 @@ class BDF(AbstractIntegrator):
         """The polynomial of the step for q, v and x, lines for what the equations of motion determine."""
         past: Past = new.method
         weights = interpolation_weights(past.steps, jnp.maximum(past.order, 1), new.t - t)
-        return state_between(old, new, t, weights @ past.q, weights @ past.v, weights @ past.x)
+        return state_between(old, new, t, new.q + weights @ past.offsets, weights @ past.v, weights @ past.x)
 
 
 _PARAMETERS: dict[str, Parameter] = {

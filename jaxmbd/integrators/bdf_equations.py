@@ -20,7 +20,7 @@ from ..system.equations import (
     total_force,
 )
 from ..system.state import State
-from .common import normalized
+from .common import Places, normalized
 from .multistep import Formula, Grid, Past
 
 
@@ -40,7 +40,8 @@ class Layout(eqx.Module):
 class Equations(AbstractEquations):
     r"""The equations of one step of size h and order k.
 
-    With D the formula (2), the unknowns are q and lambda, in the three-field form also v, in the stabilised form also mu, and x:
+    With D the formula (2), the unknowns are q and lambda, in the three-field form also v, in the stabilised form also mu, and x (of q, the move
+    since the last step: small numbers keep more digits):
 
         q:       D q - v + Phi_q^T mu = 0       three-field; in two fields, v is eliminated by it (34)
         v:       M D v + Phi_q^T lambda - Q = 0
@@ -107,7 +108,11 @@ class Equations(AbstractEquations):
 
     def unknowns_of(self, state: State) -> Array:
         """The unknowns of a step that led to `state`."""
-        return self.join(q=state.q, v=state.v, multipliers=state.multipliers, correction=state.method.correction, x=state.x)
+        return self.join(q=self.move_of(state), v=state.v, multipliers=state.multipliers, correction=state.method.correction, x=state.x)
+
+    def move_of(self, state: State) -> Array:
+        """Change of the positions in a step that led to `state`."""
+        return -state.method.offsets[1]
 
     # --- scaling ------------------------------------------------------------------------------------------------------------------------
 
@@ -147,17 +152,21 @@ class Equations(AbstractEquations):
             v = self.rate(parts)
         return parts, v, self.formula.derivative(v, self.past.v)
 
+    def place(self, parts: dict[str, Array]) -> Array:
+        """The positions."""
+        return self.old.q + parts["q"]
+
     def rate(self, parts: dict[str, Array]) -> Array:
         """D q + Phi_q^T mu."""
-        rate = self.formula.derivative(parts["q"], self.past.q)
+        rate = self.formula.derivative(parts["q"], self.past.offsets)
         if not self.layout.stabilized:
             return rate
-        return rate + constraint_force(self.system, parts["q"], self.t, self.old.memory.kept_rows * parts["correction"])
+        return rate + constraint_force(self.system, self.place(parts), self.t, self.old.memory.kept_rows * parts["correction"])
 
     def residual(self, z: Array) -> Array:
         """Unscaled."""
         (parts, v, a), kept, t = self.motion(z), self.old.memory.kept_rows, self.t
-        q, x, multipliers = parts["q"], parts["x"], parts["multipliers"]
+        q, x, multipliers = self.place(parts), parts["x"], parts["multipliers"]
         rows, pull = constraint_and_force(self.system, q, t, kept * multipliers)
         motion = mass_product(self.system, q, a) + pull - total_force(self.system, q, v, t, x)
         equations = [self.rate(parts) - v, motion] if self.layout.velocities else [motion]
@@ -191,11 +200,15 @@ class Equations(AbstractEquations):
         """|Phi| of the kept rows, from an unscaled residual."""
         return jnp.abs(self.old.memory.kept_rows * self.split(residual)["multipliers"])
 
+    def places(self) -> Places:
+        where = self.fields()
+        return Places(where["v"] if self.layout.velocities else where["q"], where["q"], where["multipliers"], self.formula.leading**2)
+
     def new_state(self, z: Array) -> State:
         parts, v, a = self.motion(z)
         state = State(
             self.t,
-            parts["q"],
+            self.place(parts),
             v,
             parts["x"],
             parts["multipliers"],
@@ -203,8 +216,9 @@ class Equations(AbstractEquations):
             self.formula.derivative(parts["x"], self.past.x),
             self.old.memory,
         )
-        state = normalized(self.system, state)
-        return dataclasses.replace(state, method=self.past.push(state, self.h, self.order, parts["correction"]))
+        free, state = state, normalized(self.system, state)
+        move = parts["q"] + (state.q - free.q)
+        return dataclasses.replace(state, method=self.past.push(state, move, self.h, self.order, parts["correction"]))
 
     def first_guess(self) -> Array:
         """Where a Newton method begins that knows no more than the past."""
@@ -213,8 +227,8 @@ class Equations(AbstractEquations):
     def prediction(self, multipliers: Array) -> Array:
         """Where Newton begins: all fields extrapolated by polynomials of degree k; multipliers as given."""
         past, degree = self.past, jnp.minimum(self.order, self.past.points - 1)
-        q, x = self.grid.predict(degree, past.q), self.grid.predict(degree, past.x)
-        v = self.formula.derivative(q, past.q)
+        q, x = self.grid.predict(degree, past.offsets), self.grid.predict(degree, past.x)
+        v = self.formula.derivative(q, past.offsets)
         return self.join(q=q, v=v, multipliers=multipliers, correction=jnp.zeros_like(past.correction), x=x)
 
 

@@ -27,7 +27,6 @@ def flat_past(state: State, h: Array, points: int, correction: Array, stiffness:
 
     (With the acceleration, positions of a stiff system would be predicted far off: it may be large and gone after a small part of a step.)
     """
-    q = state.q - h * state.v
     v = state.v - h * state.acceleration
     x = state.x - h * state.state_rate
     zero = jnp.zeros((), jnp.int32)
@@ -36,14 +35,23 @@ def flat_past(state: State, h: Array, points: int, correction: Array, stiffness:
         return jnp.concatenate([now[None], jnp.broadcast_to(before, (points - 1, *before.shape))])
 
     return Past(
-        rows(state.q, q), rows(state.v, v), rows(state.x, x), jnp.full(points, h), zero + 2, zero, zero, correction, stiffness, mass
+        rows(jnp.zeros_like(state.q), -h * state.v),
+        rows(state.v, v),
+        rows(state.x, x),
+        jnp.full(points, h),
+        zero + 2,
+        zero,
+        zero,
+        correction,
+        stiffness,
+        mass,
     )
 
 
 def smooth_past(system: AbstractSystem, state: State, past: Past, h: Array) -> Past:
     """The past at t - h, t - 2h, ... by Runge-Kutta's method; the given one where that is not reliable."""
     system = system.recall(state.memory)
-    points = past.q.shape[0]
+    points = past.v.shape[0]
     fine = _backwards(frozen(system), frozen(state), h, points, _SUBSTEPS)
     coarse = _backwards(frozen(system), frozen(state), h, points, _SUBSTEPS // 2)
     reliable = jnp.array(True)
@@ -59,7 +67,7 @@ def smooth_past(system: AbstractSystem, state: State, past: Past, h: Array) -> P
 
     return dataclasses.replace(
         past,
-        q=rows(state.q, q, past.q),
+        offsets=rows(jnp.zeros_like(q[0]), q - state.q, past.offsets),
         v=rows(state.v, v, past.v),
         x=rows(state.x, x, past.x),
         points=jnp.where(reliable, points, past.points).astype(jnp.int32),

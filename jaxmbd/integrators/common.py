@@ -1,12 +1,15 @@
 """What integrators share: how errors are measured, and what happens to coordinates that no constraint row guards."""
 
 import dataclasses
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..system.equations import AbstractSystem, constraint_jacobian, saddle_matrix
-from ..system.initial import projection_metric
+from ..solvers import linear
+from ..solvers.scaling import Scaling
+from ..system.equations import AbstractSystem, constraint_force, mass_product
 from ..system.state import State
 
 
@@ -20,7 +23,7 @@ def rms(u: Array) -> Array:
 VELOCITY_CORRECTOR = 0.01
 """What Newton's method may leave of the tolerance in velocities. (Positions allow much less: a correction of the position by e is one of the
 velocity by e / h.)"""
-_ROUNDING = 8 * 2.0**-52
+_ROUNDING = 2.0**-52
 
 
 def velocity_rounding(largest: Array, leading: Array) -> Array:
@@ -34,20 +37,46 @@ def coordinate_weights(system: AbstractSystem, length_scale: Array, largest: Arr
     return 1.0 / jnp.maximum(jnp.where(is_length, length_scale, 1.0), largest)
 
 
-def along_constraints(system: AbstractSystem, state: State, velocities: Float[Array, "rows q"], drive: Array) -> Float[Array, "rows q"]:
-    """The velocities nearest to the given ones, in the metric of the mass matrix, for which Phi_q v = -drive at a state.
+class Places(NamedTuple):
+    """Where a step's unknowns and equations have what a sudden change of velocity concerns."""
 
-    Velocities of index-3 methods are one order less accurate across the constraints than along them wherever the step changes. That part has
-    no influence on the motion, and no step would be small enough for it.
+    motion: slice
+    """the equations of motion"""
+    moved: slice
+    """the unknown that moves the bodies: q, or its acceleration"""
+    held: slice
+    """multipliers"""
+    inertia: Array
+    """what the mass matrix is multiplied by in the Jacobian of the equations of motion by `moved`"""
+
+
+def answers_to_impulses(
+    system: AbstractSystem, scaling: Scaling, factors: linear.Factors, places: Places, new: State, velocities: Float[Array, "rows q"]
+) -> Float[Array, "rows q"]:
+    """What is left after two implicit steps of sudden changes of velocity: those that the impulses M `velocities` cause.
+
+    Constraints take their part of them, and so do stiff dampers and springs. As a measure of errors of velocities that is the part that goes on:
+    velocities of index-3 methods are one order less accurate across the constraints than along them wherever the step changes, which
+    constraint forces absorb and no step is small enough for; a stiff damper makes of them velocities along the constraints that are gone
+    soon. (One step is not enough: where it is as short as the damper is fast, BDF of order 1 went on rejecting.) `factors` are those of a
+    scaled Jacobian of such a step, perhaps an earlier one.
     """
-    kept, n = state.memory.kept_rows, state.q.shape[0]
-    if kept.shape[0] == 0:
-        return velocities
-    jacobian = constraint_jacobian(system, state.q, state.t)
-    weight = projection_metric(system.mass(state.q), jacobian, kept)
-    held = jnp.broadcast_to(-kept * drive, (velocities.shape[0], kept.shape[0]))
-    right = jnp.concatenate([weight @ velocities.T, held.T])
-    return jnp.linalg.solve(saddle_matrix(weight, jacobian, kept), right)[:n].T
+    kept = new.memory.kept_rows
+
+    def answer(velocity: Array) -> Array:
+        impulse = places.inertia * mass_product(system, new.q, velocity)
+
+        def solve(held: Array) -> Array:
+            """Changes of all unknowns if constraints take the impulse Phi_q^T held, and what they have to take besides."""
+            free = impulse - constraint_force(system, new.q, new.t, kept * held)
+            rows = jnp.zeros_like(scaling.rows).at[places.motion].set(free)
+            return scaling.expand(linear.solve(factors, rows / scaling.rows))
+
+        # Twice: the directions of constraints in old factors are not quite the present ones.
+        first = solve(jnp.zeros_like(kept))[places.held] if kept.shape[0] > 0 else kept
+        return solve(first)[places.moved]
+
+    return jax.lax.fori_loop(0, 2, lambda _, left: jax.vmap(answer)(left), velocities)
 
 
 def normalized(system: AbstractSystem, state: State) -> State:

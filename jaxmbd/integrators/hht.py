@@ -20,7 +20,7 @@ from ..system.equations import (
 from ..system.parameters import Parameter, is_traced, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
-from .common import VELOCITY_CORRECTOR, along_constraints, coordinate_weights, normalized, rms, velocity_rounding
+from .common import VELOCITY_CORRECTOR, answers_to_impulses, coordinate_weights, normalized, rms, velocity_rounding
 from .hht_equations import Carried, Coefficients, Equations
 from .interpolation import hermite, place_in_step, state_between
 from .prediction import History
@@ -140,7 +140,7 @@ class AbstractNewmark(AbstractIntegrator):
         da, _, dr = equations.split(frozen(z))
         tried = Change(da / h, h)
         position, rate = self._errors(equations, scratch, da, dr)
-        velocity = self._velocity_error(frozen(equations), frozen(new), scratch, da)
+        velocity = self._velocity_error(frozen(equations), frozen(new), recycled, scratch, da)
         finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
         info = StepInfo(
             frozen(jnp.maximum(jnp.maximum(position, velocity), rate**1.5)),  # (37) and (38) as one: error^(1/3) sets the step
@@ -177,7 +177,7 @@ class AbstractNewmark(AbstractIntegrator):
             if not self.velocity_error:
                 return position
             weight = coordinate_weights(system, self.length_scale, scratch.largest_v)
-            left = VELOCITY_CORRECTOR * self.tolerance / self._caution + velocity_rounding(scratch.largest_q, 1.0 / h)
+            left = VELOCITY_CORRECTOR * self.tolerance / self._caution + 8.0 * velocity_rounding(scratch.largest_q, 1.0 / h)
             return jnp.maximum(position, equations.c.gamma * h * rms(da * weight) / left)
 
         def satisfied(z, residual):
@@ -198,17 +198,19 @@ class AbstractNewmark(AbstractIntegrator):
         allowed = self.tolerance / self._caution
         return position / allowed, rate / allowed
 
-    def _velocity_error(self, equations: Equations, new: State, scratch: Scratch, da: Array) -> Array:
-        """The same of velocities along the constraints. Before the first step the acceleration is taken for constant: a body that flies freely
-        may meet an obstacle in it."""
+    def _velocity_error(self, equations: Equations, new: State, recycled: Recycled, scratch: Scratch, da: Array) -> Array:
+        """The same of velocities, of which the part counts that goes on. Before the first step the acceleration is taken for constant: a body
+        that flies freely may meet an obstacle in it."""
         if not self.velocity_error:
             return jnp.zeros(())
         h, (first, second) = equations.h, equations.c.velocity_error
         # The middles of two steps are (h + h_last) / 2 apart.
         bend = (da - h * scratch.last.rate) * 2.0 * h / (h + scratch.last.h)
-        found = along_constraints(equations.system, new, h * jnp.stack([first * da, second * bend]), jnp.zeros(()))
+        found = answers_to_impulses(
+            equations.system, equations.scaling(), recycled.factors, equations.places(), new, h * jnp.stack([first * da, second * bend])
+        )
         off = rms(jnp.max(jnp.abs(found), axis=0) * coordinate_weights(equations.system, self.length_scale, scratch.largest_v))
-        return off / (self.tolerance / self._caution + velocity_rounding(scratch.largest_q, 1.0 / h))
+        return off / (self.tolerance / self._caution + 8.0 * velocity_rounding(scratch.largest_q, 1.0 / h))
 
     def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
         n = new.q.shape[0]
@@ -254,12 +256,12 @@ class HHT(AbstractNewmark):
     alike, with rho = gamma. When the step changes, a_n is moved to the time that the new step assigns to it.
 
     `tolerance` says how accurate a motion is: over a few periods, positions err by at most about 10 tolerance^(2/3), in units of
-    max(length_scale, |q|) (`benchmarks/work_precision.py`). For that, the local errors of positions (25) and of velocities along the
-    constraints, whose estimate takes the change of acceleration over two steps, are kept below a fifth of it; velocities are measured in
-    units of max(length_scale / 1 s, |v|). `velocity_error=False` is the paper's own control: tolerance is the accepted local position
-    error (34), and velocities may be anything. The estimate (33) for differential states is one order below the method: with tight
-    tolerances they take many small steps. Step selection (37), corrector test (43), (45) with c = `corrector`, and additionally constraint
-    violations below 1e-10 of the length scale.
+    max(length_scale, |q|) (`benchmarks/work_precision.py`). For that, the local errors of positions (25) and of velocities, whose estimate
+    takes the change of acceleration over two steps, are kept below a fifth of it; velocities are measured in units of
+    max(length_scale / 1 s, |v|), and what constraints and stiff dampers take away within two steps does not count. `velocity_error=False` is
+    the paper's own control: tolerance is the accepted local position error (34), and velocities may be anything. The estimate (33) for
+    differential states is one order below the method: with tight tolerances they take many small steps. Step selection (37), corrector test
+    (43), (45) with c = `corrector`, and additionally constraint violations below 1e-10 of the length scale.
 
     ```bibtex
     @article{negrut2005hht,

@@ -10,6 +10,7 @@ from ..solvers.roots import AbstractEquations
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import AbstractSystem, constraint_and_force, mass_product, state_rate, total_force
 from ..system.state import State
+from .common import Places
 
 
 class Carried(eqx.Module):
@@ -143,6 +144,10 @@ class Equations(AbstractEquations):
         """|Phi| of the kept rows, from an unscaled residual."""
         _, held, _ = self.split(residual)
         return jnp.abs(self.old.memory.kept_rows * held)
+
+    def places(self) -> Places:
+        where = self.fields()
+        return Places(where["acceleration"], where["acceleration"], where["multipliers"], 1.0 / (1.0 + self.c.alpha))
 
     def jacobian(self, z: Array) -> Array:
         (n, m), kept = self.sizes, self.old.memory.kept_rows

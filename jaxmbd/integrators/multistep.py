@@ -15,7 +15,9 @@ from ..system.state import State
 class Past(eqx.Module):
     """The last accepted points, newest first; row 0 is the present. What a multistep method hands from step to step."""
 
-    q: Float[Array, "points q"]
+    offsets: Float[Array, "points q"]
+    """of positions from the present ones. Formulas multiply differences of positions by 1 / h: as they are kept here, and not subtracted from
+    each other, they have all their digits"""
     v: Float[Array, "points q"]
     x: Float[Array, "points x"]
     steps: Float[Array, "points"]
@@ -33,16 +35,16 @@ class Past(eqx.Module):
     mass: Float[Array, ""]
     """m_ave of the scaling (28)"""
 
-    def push(self, state: State, h: Array, order: Array, correction: Array) -> "Past":
-        """The past after a step of size h to `state`."""
-        room = self.q.shape[0]
+    def push(self, state: State, move: Array, h: Array, order: Array, correction: Array) -> "Past":
+        """The past after a step of size h to `state`, whose positions are changed by `move`."""
+        room = self.v.shape[0]
 
         def shift(new: Array, rows: Array) -> Array:
             return jnp.concatenate([new[None], rows[:-1]])
 
         return dataclasses.replace(
             self,
-            q=shift(state.q, self.q),
+            offsets=shift(jnp.zeros_like(move), self.offsets - move),
             v=shift(state.v, self.v),
             x=shift(state.x, self.x),
             steps=shift(h, self.steps),
