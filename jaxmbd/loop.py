@@ -18,6 +18,9 @@ from .system.initial import remember
 from .system.state import State
 
 _EVEN_STEPS = 10
+"""So many steps before the end of a run, methods that suffer from changes of the step take equal ones."""
+_CLOSE_ENOUGH = 0.7
+"""A step that was accepted is taken again near the end, if the controller asks for at least this part of it."""
 _LAST_DIGITS = 1e-12
 _ONSET = 100.0
 _EXPLOSION = 1e6
@@ -79,6 +82,8 @@ class Stretch(eqx.Module):
     """s, the step to try next"""
     tried: Float[Array, ""]
     """s, the last step that was tried"""
+    accepted: Bool[Array, ""]
+    """whether it was accepted"""
     count: Int[Array, ""]
     """accepted steps in this stretch"""
     rejected: Int[Array, ""]
@@ -109,7 +114,7 @@ def begin(
     zero = jnp.zeros((), jnp.int32)
     control = controller.init(system, state)
     fine = RESULTS.successful
-    stretch = Stretch(scratch, control, h, h, zero, zero, zero, Work.nothing(), fine, zero, fine, Watch.begin(state, h))
+    stretch = Stretch(scratch, control, h, h, jnp.array(False), zero, zero, zero, Work.nothing(), fine, zero, fine, Watch.begin(state, h))
     return state, jax.lax.stop_gradient(stretch)
 
 
@@ -158,6 +163,7 @@ class _Attempt(eqx.Module):
             control,
             h,
             self.h,
+            accept,
             now.count + accept,
             now.rejected + ~accept,
             now.failures + ~self.info.converged,
@@ -187,8 +193,7 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         h = jnp.clip(now.h, limits.min_step, limits.max_step)
         last = h >= left * (1.0 - 1e-12)
         if integrator.even_end:
-            remaining = jnp.ceil(left / h)
-            h = jnp.where(remaining <= _EVEN_STEPS, left / remaining, h)
+            h = _even(left, h, jnp.where(now.accepted, now.tried, 0.0))
         h = jax.lax.stop_gradient(jnp.where(last, left, h))
         attempt = _Attempt.make(system, integrator, state, now, h)
         attempt = eqx.tree_at(lambda a: a.new.t, attempt, jnp.where(last, limits.t1, attempt.new.t))
@@ -212,6 +217,14 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         proceed, advance, (state, stretch, record), kind="lax", buffers=lambda carry: (carry[2].states, carry[2].steps)
     )
     return record, jax.lax.stop_gradient(after)
+
+
+def _even(left: Array, h: Array, last: Array) -> Array:
+    """Near the end, a step of which a whole number is left: the last one again if that will do."""
+    again = jnp.round(left / jnp.where(last > 0, last, jnp.inf))
+    goes_on = (jnp.abs(left - again * last) <= 1e-6 * last) & (h >= _CLOSE_ENOUGH * last)
+    remaining = jnp.where(goes_on, again, jnp.ceil(left / h))
+    return jnp.where((remaining > 0) & (remaining <= _EVEN_STEPS), left / jnp.maximum(remaining, 1.0), h)
 
 
 def _prescribed(params, controller, stretch: Stretch, steps: Array, active: Array):
