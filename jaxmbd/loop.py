@@ -17,10 +17,10 @@ from .system.equations import AbstractSystem
 from .system.initial import remember
 from .system.state import State
 
-_EVEN_STEPS = 10
+_EVEN_STEPS = 32
 """So many steps before the end of a run, methods that suffer from changes of the step take equal ones."""
-_CLOSE_ENOUGH = 0.7
-"""A step that was accepted is taken again near the end, if the controller asks for at least this part of it."""
+_CLOSE_ENOUGH = (0.7, 1.5)
+"""A step that was accepted is taken again near the end, if the controller asks for one between these parts of it."""
 _LAST_DIGITS = 1e-12
 _ONSET = 100.0
 _EXPLOSION = 1e6
@@ -222,7 +222,8 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
 def _even(left: Array, h: Array, last: Array) -> Array:
     """Near the end, a step of which a whole number is left: the last one again if that will do."""
     again = jnp.round(left / jnp.where(last > 0, last, jnp.inf))
-    goes_on = (jnp.abs(left - again * last) <= 1e-6 * last) & (h >= _CLOSE_ENOUGH * last)
+    least, most = _CLOSE_ENOUGH
+    goes_on = (jnp.abs(left - again * last) <= 1e-6 * last) & (h >= least * last) & (h <= most * last)
     remaining = jnp.where(goes_on, again, jnp.ceil(left / h))
     return jnp.where((remaining > 0) & (remaining <= _EVEN_STEPS), left / jnp.maximum(remaining, 1.0), h)
 
