@@ -5,6 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..solvers.linear import solve_once
 from ..system.equations import AbstractSystem, constraint_jacobian, saddle_matrix
 from ..system.initial import projection_metric
 from ..system.state import State
@@ -47,7 +48,7 @@ def along_constraints(system: AbstractSystem, state: State, velocities: Float[Ar
     weight = projection_metric(system.mass(state.q), jacobian, kept)
     held = jnp.broadcast_to(-kept * drive, (velocities.shape[0], kept.shape[0]))
     right = jnp.concatenate([weight @ velocities.T, held.T])
-    return jnp.linalg.solve(saddle_matrix(weight, jacobian, kept), right)[:n].T
+    return solve_once(saddle_matrix(weight, jacobian, kept), right)[:n].T
 
 
 def normalized(system: AbstractSystem, state: State) -> State:
