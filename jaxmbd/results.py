@@ -1,6 +1,7 @@
 """How a run ended."""
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 
@@ -37,4 +38,4 @@ def sentences() -> list[str]:
 
 def number(result: RESULTS) -> Int[Array, ""]:
     """Traced results too have one."""
-    return result._value
+    return jnp.asarray(result._value)

@@ -91,13 +91,14 @@ class Checked(NamedTuple):
 def checked_leaves(system: "System") -> list[Checked]:
     """In an order that depends on the structure of the system only. Leaves of a user's own functions may hold what they like."""
     names: dict[tuple[str | int, ...], dict[int | None, str]] = {}
-    places = {name: place for name, place in _catalogue(system).items() if place.given and place.spec is not None}
-    for name, place in places.items():
-        owners = names.setdefault(place.path, {})
-        owners[place.index] = min(owners.get(place.index, name), name, key=len)
-    describe = lambda name: (places[name].label, name.split(".", 1)[1], places[name].spec)  # noqa: E731
+    owned: dict[str, tuple[str, str, Parameter]] = {}
+    for name, place in _catalogue(system).items():
+        if place.given and place.spec is not None:
+            owned[name] = (place.label, name.split(".", 1)[1], place.spec)
+            owners = names.setdefault(place.path, {})
+            owners[place.index] = min(owners.get(place.index, name), name, key=len)
     return [
-        Checked(_follow(system, path), type(_follow(system, path[:-1])), [describe(name) for name in owners.values()])
+        Checked(_follow(system, path), type(_follow(system, path[:-1])), [owned[name] for name in owners.values()])
         for path, owners in names.items()
     ]
 

@@ -101,7 +101,7 @@ def equilibrium(
     if is_traced(found):
         unusable = first_unusable(system)
         messages = ["no static equilibrium was found: something has no support, or the start is too far off.", *expectations(system)]
-        return eqx.tree_at(lambda s: s.q, state, raise_if(state.q, ~found | (unusable >= 0), unusable + 1, messages))
+        return raise_if(state, ~found | (unusable >= 0), unusable + 1, messages)
     if not bool(np.all(found)):
         raise RuntimeError(_failure(system, state))
     return state
