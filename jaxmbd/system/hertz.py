@@ -121,7 +121,7 @@ class HertzPoint(eqx.Module):
             "radius than the ball in it, and its curvature counts negative."
         )
         if is_traced(least):
-            least = usable(least, least > 0)
+            least = usable(least, least > 0)  # and so is the stiffness: a run names the law that has it
         elif least <= 0:
             raise ValueError(message)
         values = (np_.asarray(value, dtype=float) for value in _point_contact(least, most, modulus, np_))
