@@ -1,6 +1,8 @@
 """How a run ended."""
 
 import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array, Int
 
 
 class RESULTS(eqx.Enumeration):
@@ -26,3 +28,14 @@ class RESULTS(eqx.Enumeration):
     inconsistent_start = (
         "the constraints cannot be satisfied near the initial configuration: joints contradict each other, or the start is too far off."
     )
+    bad_parameter = "the run did not start, because a number that was given to it is NaN, infinite or out of its range."
+
+
+def sentences() -> list[str]:
+    """Of all results, by their numbers."""
+    return list(RESULTS._index_to_message)
+
+
+def number(result: RESULTS) -> Int[Array, ""]:
+    """Traced results too have one."""
+    return jnp.asarray(result._value)

@@ -23,9 +23,10 @@ from .solution import SimulationError, Solution
 from .system.equations import AbstractSystem, check_shapes, initial_states
 from .system.initial import Violation, first_memory, start
 from .system.model import Model
-from .system.parameters import is_traced
+from .system.parameters import is_traced, usable
 from .system.state import Memory, State
 from .system.system import System
+from .system.validity import first_unusable, traced_settings
 
 _SEGMENT = 1024
 """Accepted steps in one compiled call outside jit: memory is bounded, and there is a moment to report progress."""
@@ -69,13 +70,15 @@ def simulate(
     - `max_steps`: bound of accepted steps, prescribed ones too; a million unless given. Under jit, grad or vmap it sizes the record of
       adaptive runs (4096 unless given).
     - `progress`: shows a progress bar (outside jit).
-    - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended.
+    - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended, lane by lane
+      in a batch; the program then makes no calls to the host, which a GPU would have to wait for.
     """
     system = model.build() if isinstance(model, Model) else model
     _expect_type("model", system, AbstractSystem, "an mbd.Model or an mbd.AbstractSystem")
     _expect_type("integrator", integrator, AbstractIntegrator | None, "an integrator such as mbd.HHT()")
     _expect_type("controller", controller, AbstractController | None, "a controller such as mbd.LocalError()")
     _expect_type("initial", initial, State | None, "a state such as solution.final")
+    given = dict(t0=t0, t1=t1, first_step=first_step, min_step=min_step, max_step=max_step, integrator=integrator, controller=controller)
     options = _read_options(locals())
     method: AbstractIntegrator = HHT() if integrator is None else integrator
     if not isinstance(system, System):
@@ -99,7 +102,10 @@ def simulate(
         wanted = _TRACED_STEPS if steps is None else len(steps)
         count = int(max_steps or wanted) if steps is None else min(int(max_steps or wanted), wanted)
         sizes = None if steps is None else jnp.asarray(steps[:count])
-        solution = _run_whole(job, sizes, capacity=count, complete=steps is None or count == wanted, adjoint=adjoint)
+        settings, values = traced_settings({name: getattr(job, name) for name, value in given.items() if is_traced(value)})
+        unusable = first_unusable(system, values)
+        solution = _run_whole(job, sizes, unusable, capacity=count, complete=steps is None or count == wanted, adjoint=adjoint)
+        solution = dataclasses.replace(solution, settings=settings)
         return solution.raise_if_failed() if throw else solution
     return _run_in_segments(job, steps, max_steps, progress, throw)
 
@@ -163,12 +169,16 @@ def _read_options(given: dict[str, Any]) -> dict[str, Any]:
     concrete = not is_traced(t0, t1)
     if concrete and t1 < t0:
         raise ValueError(f"t1 = {float(t1)} lies before t0 = {float(t0)}: time runs forward.")
+    if not concrete:
+        t1 = usable(t1, t1 >= t0)
     span = t1 - t0
     options: dict[str, Any] = {"t0": t0, "t1": t1}
     for name, default in (("first_step", 0.0), ("min_step", 1e-13 * span), ("max_step", np.inf)):
         value = default if given[name] is None else _number(name, given[name], allow_inf=name == "max_step")
         if given[name] is not None and not is_traced(value) and not value > 0:
             raise ValueError(f"{name} must be positive, got {float(value)} s.")
+        if given[name] is not None and is_traced(value):
+            value = usable(value, value > 0)
         options[name] = jnp.asarray(value, dtype=float)
     _expect_order(given, "min_step", "max_step")
     _expect_order(given, "first_step", "max_step")
@@ -268,9 +278,11 @@ def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps
 
 
 @eqx.filter_jit
-def _run_whole(job: _Job, sizes: Array | None, capacity: int, complete: bool, adjoint: str) -> Solution:
-    """`complete`: the sizes lead to the end."""
+def _run_whole(job: _Job, sizes: Array | None, unusable: Array, capacity: int, complete: bool, adjoint: str) -> Solution:
+    """`unusable`: the number of the first parameter that is out of its range, or -1; `complete`: the sizes lead to the end."""
     system, state, stretch, _, _ = _start(job)
+    started = RESULTS.where(unusable < 0, stretch.result, RESULTS.bad_parameter)
+    stretch = eqx.tree_at(lambda s: (s.result, s.blame), stretch, (started, jnp.maximum(unusable, 0)))
     refuse_too_many(capacity + 1, state, "Give a smaller max_steps, or larger steps.")
     active = None if sizes is None else sizes > 0
     plan = _plan(job, stretch, capacity, capacity, sizes, active)

@@ -9,6 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from . import results
+from ._raising import raise_if
 from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
 from .observe import observe
 from .quadrature import accumulate
@@ -22,6 +24,7 @@ from .system.parameters import is_traced, read, unknown, vector
 from .system.reactions import contact_loads, contact_places, joint_reaction
 from .system.state import State
 from .system.system import System
+from .system.validity import expectations
 from .system.views import PointView, Scene
 
 
@@ -47,13 +50,16 @@ class Solution(eqx.Module):
     """steps, rejected, newton_failures, newton_iterations, jacobians, factorizations, force_evaluations, a_evaluations, b_evaluations;
     of variable-order integrators also steps_of_order_1, ..., steps_of_order_6"""
     result: RESULTS
-    blame: Array
+    blame: Int[Array, ""]
+    """the number of the unknown, or of the parameter, that a failure is due to"""
     steps: Float[Array, "steps"]
     """s, the accepted step sizes: `simulate(..., step=solution.steps)` replays them. Under jit, zeros follow them."""
     orders: Int[Array, "steps"] | None = None
     """of the accepted steps, if they vary; `BDF(orders=solution.orders)` replays them"""
     tried: Float[Array, ""] | None = None
     """s, the last step that was tried, accepted or not"""
+    settings: tuple[str, ...] = eqx.field(static=True, default=())
+    """a sentence for each number of the integrator, of its controller and of time that was traced: what a bad one is told with"""
 
     @property
     def ts(self) -> Float[Array, "rows"]:
@@ -95,6 +101,8 @@ class Solution(eqx.Module):
         headline = _headline(self.result)
         if headline:
             return f"{headline} at {when}, worst element: {self.system.describe_unknown(int(self.blame))}; {text}"
+        if bool(self.result == RESULTS.bad_parameter):
+            return f"{expectations(self.system, self.settings)[int(self.blame)]}; {text}"
         if bool(self.result == RESULTS.max_steps_reached):
             return f"{text} It reached {when}."
         return text
@@ -106,7 +114,10 @@ class Solution(eqx.Module):
             if bool(np.any(failed)):
                 raise SimulationError(self.message, self)
             return self
-        states, final = self.result.error_if((self.states, self.final), failed)
+        told = results.sentences()
+        which = jnp.where(self.result == RESULTS.bad_parameter, len(told) + self.blame, results.number(self.result))
+        told += [f"{each}; {RESULTS[RESULTS.bad_parameter]}" for each in expectations(self.system, self.settings)]
+        states, final = raise_if((self.states, self.final), failed, which, told)
         return eqx.tree_at(lambda s: (s.states, s.final), self, (states, final))
 
     # --- motion by name -----------------------------------------------------------------------------------------------------------------

@@ -170,3 +170,12 @@ INTEGRATORS = {
     "rosenbrock-nystrom": lambda tolerance: mbd.RosenbrockNystrom(tolerance, tolerance),
 }
 """Adaptive integrators for constrained problems; each takes `tolerance`."""
+
+EVERY_INTEGRATOR = {
+    integrator.name: integrator
+    for integrator in (
+        *(mbd.HHT(), mbd.Newmark(), mbd.Trapezoidal(), mbd.BDF(), mbd.RosenbrockNystrom(), mbd.Rodas4(), mbd.WMethod()),
+        *(mbd.DormandPrince(), mbd.AdamsPECE(), mbd.SemiExplicit(), mbd.Verlet(), mbd.ExplicitNystrom(), mbd.Theta()),
+    )
+}
+"""Each once, as it is by default."""

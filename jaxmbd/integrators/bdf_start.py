@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from ..solvers.linear import solve_once
 from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem, constraint_curvature, constraint_jacobian, saddle_matrix, state_rate, total_force
 from ..system.state import State
@@ -82,7 +83,7 @@ def _backwards(system: AbstractSystem, state: State, h: Array, points: int, subs
         q, v, x = y
         matrix = saddle_matrix(system.mass(q), constraint_jacobian(system, q, t), kept)
         right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])
-        return v, jnp.linalg.solve(matrix, right)[:n], state_rate(system, x, q, v, t)
+        return v, solve_once(matrix, right)[:n], state_rate(system, x, q, v, t)
 
     def moved(y, rate, by):
         return jax.tree.map(lambda a, b: a + by * b, y, rate)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from ..solvers.linear import solve_once
 from ..system.equations import AbstractSystem, largest_contact_power
 from ..system.partition import Partition, Tangent, tangent
 from ..system.reduction import Point
@@ -190,7 +191,7 @@ def _quadrature(nodes: Float[Array, "points"], used: Array) -> tuple[Float[Array
     k = jnp.sum(used)
     lines = (used[:, None] & used[None, :]).astype(nodes.dtype) * nodes[None, :] ** powers[:, None]
     lines = lines + jnp.diag(1.0 - used)
-    weights = jnp.linalg.solve(lines, jnp.where(used, 1.0 / (powers + 1.0), 0.0))
+    weights = solve_once(lines, jnp.where(used, 1.0 / (powers + 1.0), 0.0))
     next_power = k.astype(nodes.dtype)
     missed = 1.0 / (next_power + 1.0) - weights @ jnp.where(used, nodes**k, 0.0)
     return weights, missed

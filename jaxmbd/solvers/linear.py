@@ -1,4 +1,4 @@
-"""Linear solves of one size for the Newton iterations: factorise once, solve often."""
+"""Linear solves of one size: factorise once and solve often, as Newton's iterations do, or solve once."""
 
 import equinox as eqx
 import jax
@@ -53,6 +53,20 @@ def solve_differentiably(matrix: Float[Array, "n n"], factors: Factors, right: F
     )
 
 
+def solve_once(matrix: Float[Array, "n n"], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    """matrix^-1 right, as accurate as with LU factors."""
+    if matrix.shape[0] > SIDE_BY_SIDE:
+        return jnp.linalg.solve(matrix, right)
+    columns = right[:, None] if right.ndim == 1 else right
+    solution = jax.lax.custom_linear_solve(
+        lambda x: matrix @ x,
+        columns,
+        solve=lambda _, b: _eliminate(jax.lax.stop_gradient(matrix), b),
+        transpose_solve=lambda _, b: _eliminate(jax.lax.stop_gradient(matrix).T, b),
+    )
+    return solution.reshape(right.shape)
+
+
 def weakest_row(matrix: Float[Array, "n n"], factors: Factors) -> tuple[Float[Array, ""], Int[Array, ""]]:
     """How far a factorised matrix is from a singular one (a rough reciprocal condition number), and the row that is then a combination of
     others."""
@@ -83,7 +97,7 @@ def no_factors(n: int) -> Factors:
 def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     if matrix.shape[-1] > SIDE_BY_SIDE:
         return jnp.linalg.inv(matrix)
-    return _gauss_jordan(matrix[..., None])[..., 0]
+    return _gauss_jordan(matrix[..., None], jnp.eye(matrix.shape[-1], dtype=matrix.dtype)[..., None])[..., 0]
 
 
 @_inverse.def_vmap
@@ -92,17 +106,33 @@ def _inverse_of_many(axis_size, in_batched, matrices):
     del axis_size, in_batched
     if matrices.shape[-1] > SIDE_BY_SIDE:
         return jnp.linalg.inv(matrices), True
-    return jnp.moveaxis(_gauss_jordan(jnp.moveaxis(matrices, 0, -1)), -1, 0), True
+    lanes, n, _ = matrices.shape
+    identity = jnp.broadcast_to(jnp.eye(n, dtype=matrices.dtype)[..., None], (n, n, lanes))
+    return jnp.moveaxis(_gauss_jordan(jnp.moveaxis(matrices, 0, -1), identity), -1, 0), True
 
 
-def _gauss_jordan(matrices: Float[Array, "n n lanes"]) -> Float[Array, "n n lanes"]:
-    """Inverses by elimination with row pivoting, the lanes last so that every operation runs along them.
+@custom_vmap
+def _eliminate(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    return _gauss_jordan(matrix[..., None], right[..., None])[..., 0]
+
+
+@_eliminate.def_vmap
+def _eliminate_many(axis_size, in_batched, matrices, rights):
+    last = (
+        jnp.moveaxis(part, 0, -1) if batched else jnp.broadcast_to(part[..., None], (*part.shape, axis_size))
+        for part, batched in zip((matrices, rights), in_batched, strict=True)
+    )
+    return jnp.moveaxis(_gauss_jordan(*last), -1, 0), True
+
+
+def _gauss_jordan(matrices: Float[Array, "n n lanes"], rights: Float[Array, "n k lanes"]) -> Float[Array, "n k lanes"]:
+    """Solutions by elimination with row pivoting, the lanes last so that every operation runs along them.
 
     Singular matrices give infinities or NaN, as they do in LAPACK.
     """
-    n, _, lanes = matrices.shape
+    n = matrices.shape[0]
     if n == 0:
-        return matrices
+        return rights
     row = jnp.arange(n)[:, None]
 
     def eliminate(k, extended):
@@ -117,5 +147,4 @@ def _gauss_jordan(matrices: Float[Array, "n n lanes"]) -> Float[Array, "n n lane
         factor = jnp.where(is_pivot, jax.lax.dynamic_index_in_dim(column, k, axis=0), column)
         return jnp.where(is_k[:, None], chosen, swapped - factor[:, None] * chosen)
 
-    identity = jnp.broadcast_to(jnp.eye(n, dtype=matrices.dtype)[..., None], (n, n, lanes))
-    return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([matrices, identity], axis=1))[:, n:]
+    return jax.lax.fori_loop(0, n, eliminate, jnp.concatenate([matrices, rights], axis=1))[:, n:]

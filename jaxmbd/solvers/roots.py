@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .linear import solve_once
 from .scaling import Scaling
 
 
@@ -72,5 +73,5 @@ _corrected_root.def_jvp(_follow)
 def _solve(equations: Any, matrix: Array, rows: Array) -> Array:
     scaling = frozen(equations.scaling())
     if scaling is None:
-        return jnp.linalg.solve(matrix, rows)
-    return scaling.expand(jnp.linalg.solve(scaling.matrix(matrix), rows / scaling.rows))
+        return solve_once(matrix, rows)
+    return scaling.expand(solve_once(scaling.matrix(matrix), rows / scaling.rows))

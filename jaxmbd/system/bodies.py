@@ -260,8 +260,19 @@ def _physical_inertia(J):
     """Symmetric, positive definite, principal moments obey the triangle inequality (with room for rounding)."""
     np_ = jnp if is_traced(J) else np
     symmetric = np_.all(np_.abs(J - J.T) <= 1e-9 * np_.max(np_.abs(J)))
-    moments = np_.linalg.eigvalsh(0.5 * (J + J.T))
-    return symmetric & (moments[0] > 0) & (moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9))
+    # The moments of this matrix are (J_2 + J_3 - J_1) / 2 and its kin.
+    spread = 0.5 * (1 + 1e-9) * np_.trace(J) * np.eye(3) - J
+    return symmetric & _positive_definite(J) & _positive_definite(spread)
+
+
+def _positive_definite(A):
+    """Whether a symmetric 3 x 3 matrix is: by the pivots of its elimination, which take no call of LAPACK."""
+    np_ = jnp if is_traced(A) else np
+    (a, b, c), (_, d, e), (_, _, f) = 0.5 * (A + A.T)
+    a = np_.where(a > 0, a, np.nan)  # what follows from a pivot that is not positive is not
+    d = d - b * b / a
+    d = np_.where(d > 0, d, np.nan)
+    return f - c * c / a - (e - b * c / a) ** 2 / d > 0
 
 
 _TRANSLATION = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])

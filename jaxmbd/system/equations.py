@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solvers import coloring
+from ..solvers.linear import solve_once
 from . import observing
 from .energy import Flows, flows_of_equations
 from .observable import Observable
@@ -96,7 +97,7 @@ class AbstractSystem(eqx.Module):
 
     def solve_mass(self, q: Array, force: Array) -> Array:
         """The a with M(q) a = force; where M is singular, the one that stays on the coordinates' own manifold (`normalize`)."""
-        return jnp.linalg.solve(self.mass(q), force)
+        return solve_once(self.mass(q), force)
 
     def own_acceleration(self, q: Array, v: Array) -> Array:
         """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""

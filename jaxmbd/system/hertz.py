@@ -21,7 +21,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .frames import norm
-from .parameters import Parameter, is_traced, positive, read, read_fields, scalar, vector
+from .parameters import Parameter, is_traced, positive, read, read_fields, scalar, usable, vector
 
 _MEANS = 7
 """Arithmetic-geometric means taken: errors square at each, so seven serve axis ratios up to 1e6 to rounding."""
@@ -121,7 +121,7 @@ class HertzPoint(eqx.Module):
             "radius than the ball in it, and its curvature counts negative."
         )
         if is_traced(least):
-            least = eqx.error_if(least, least <= 0, message)
+            least = usable(least, least > 0)  # and so is the stiffness: a run names the law that has it
         elif least <= 0:
             raise ValueError(message)
         values = (np_.asarray(value, dtype=float) for value in _point_contact(least, most, modulus, np_))

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .._precision import attainable
+from ..solvers.linear import solve_once
 from ..solvers.roots import AbstractEquations, implicit_root
 from .equations import (
     AbstractSystem,
@@ -88,7 +89,7 @@ def project_position(system: AbstractSystem, q: Array, t: Array, kept: Array) ->
             moved = z[:n]
             right = jnp.concatenate([weight @ (q - moved), -kept * constraint(system, moved, t)])
             matrix = saddle_matrix(weight, constraint_jacobian(system, moved, t), kept)
-            step = jnp.linalg.solve(matrix, right)
+            step = solve_once(matrix, right)
             change = jnp.max(jnp.abs(step[:n]) / (1.0 + jnp.abs(moved)), initial=0.0)
             return jnp.concatenate([moved + step[:n], step[n:]]), change, k + 1
 
@@ -125,9 +126,9 @@ def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory
     mass, jacobian = system.mass(q), constraint_jacobian(system, q, t)
     weight = projection_metric(mass, jacobian, kept)
     drive = constraint_rate(system, q, jnp.zeros_like(v), t)
-    v = jnp.linalg.solve(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
+    v = solve_once(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
     right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])
-    z = jnp.linalg.solve(saddle_matrix(mass, jacobian, kept), right)
+    z = solve_once(saddle_matrix(mass, jacobian, kept), right)
     violation = Violation(jnp.abs(constraint(system, q, t)), jnp.abs(jacobian @ v + drive))
     memory = Memory(system.angles(q), kept)
     state = State(t, q, v, x, z[n:], z[:n], state_rate(system, x, q, v, t), memory)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
 
+from .._raising import raise_if
 from .equations import (
     AbstractSystem,
     constraint_force,
@@ -24,7 +25,7 @@ from .equations import (
     total_force,
 )
 from .model import Model
-from .parameters import is_traced
+from .parameters import is_traced, usable
 from .state import State
 from .statics import equilibrium, tangent_rows
 
@@ -64,7 +65,7 @@ class Modes(eqx.Module):
     """-Re(value) / |value|: 0 to 1 for a damped oscillation, 1 for a decay, -1 for a growth, 0 where the value is zero"""
 
 
-def linearize(system: Model | AbstractSystem, state: State, freedoms: int | None = None) -> Linearization:
+def linearize(system: Model | AbstractSystem, state: State, freedoms: int | None = None, throw: bool = True) -> Linearization:
     """The equations of small motions about a state of rest, such as `equilibrium` returns.
 
     Works under jit, grad and vmap: neither the eigenvalues of `matrix` nor their derivatives depend on the choice of
@@ -73,7 +74,9 @@ def linearize(system: Model | AbstractSystem, state: State, freedoms: int | None
 
     About a state of rest that is no equilibrium, it describes the first moments of motions beside the one that starts
     there; eigenvalues then depend on the coordinates, which here are lengths along the constraint surface in q.
-    A moving state raises an error: the tangent space then changes along the motion, for which there are more terms.
+    A moving state raises an error: the tangent space then changes along the motion, for which there are more terms. Under a
+    transformation, `throw=False` gives NaN instead, and a program that makes no calls to the host. So does a traced parameter that is out
+    of its range.
     """
     system = _read_system(system)
     if freedoms is None:
@@ -81,7 +84,8 @@ def linearize(system: Model | AbstractSystem, state: State, freedoms: int | None
     message = "linearize needs a state of rest (see mbd.equilibrium): the largest velocity in it is {} m/s or rad/s."
     speed = jnp.max(jnp.abs(state.v), initial=0.0)
     if is_traced(speed):
-        q = eqx.error_if(state.q, speed > _AT_REST, message.format(f"more than {_AT_REST}"))
+        moving = ~(speed <= _AT_REST)
+        q = raise_if(state.q, moving, 0, [message.format(f"more than {_AT_REST}")]) if throw else usable(state.q, ~moving)
         state = eqx.tree_at(lambda s: s.q, state, q)
     elif not speed <= _AT_REST:
         raise ValueError(message.format(f"{float(speed):.3g}"))

@@ -77,6 +77,32 @@ def parameter_names(system: "System") -> list[str]:
     return list(found.values())
 
 
+class Checked(NamedTuple):
+    """A leaf whose class says what its numbers must be."""
+
+    leaf: Array
+    """of a stack, or one that is not stacked"""
+    module: type
+    """the class that it is a field of"""
+    owners: list[tuple[str, str, Parameter]]
+    """of every entry of the stack: whose it is ("force 'spring'"), its field by the shortest name, what it must be"""
+
+
+def checked_leaves(system: "System") -> list[Checked]:
+    """In an order that depends on the structure of the system only. Leaves of a user's own functions may hold what they like."""
+    names: dict[tuple[str | int, ...], dict[int | None, str]] = {}
+    owned: dict[str, tuple[str, str, Parameter]] = {}
+    for name, place in _catalogue(system).items():
+        if place.given and place.spec is not None:
+            owned[name] = (place.label, name.split(".", 1)[1], place.spec)
+            owners = names.setdefault(place.path, {})
+            owners[place.index] = min(owners.get(place.index, name), name, key=len)
+    return [
+        Checked(_follow(system, path), type(_follow(system, path[:-1])), [owned[name] for name in owners.values()])
+        for path, owners in names.items()
+    ]
+
+
 def find_coordinates(system: AbstractSystem, given: Sequence[str | int], argument: str) -> tuple[int, ...]:
     """Places in q of coordinates given by name ("chassis.x", "rod.angle", "wheel.e2") or by place; `argument` is what messages call them."""
     if isinstance(given, str):

@@ -1,7 +1,8 @@
 """Reading and checking the numbers a person gives: shape, finiteness, physical range, with the element's name in the message.
 
-A concrete value is checked at once and raises `ValueError`; a traced one (under jit, grad, vmap) is checked by `eqx.error_if`
-when it runs.
+A concrete value is checked at once and raises `ValueError`. A traced one (under jit, grad, vmap) is known only when the program runs, where
+raising would take a call back to the host: there it becomes NaN if it is not acceptable, lane by lane. Whatever is computed from it is then
+NaN too, and a run that meets it ends with `RESULTS.bad_parameter` (`naming.first_unusable`).
 """
 
 import difflib
@@ -9,7 +10,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -85,6 +85,11 @@ def nonzero_vector(length: int | None = None) -> Parameter:
     return Parameter("1", shapes, nonzero, "has zero length: give a direction", optional=length is None)
 
 
+def usable(value: Any, acceptable: Any) -> Any:
+    """A traced value, NaN where it is not acceptable."""
+    return jnp.where(acceptable, value, jnp.nan)
+
+
 def read(owner: str, field: str, spec: Parameter, value: Any) -> Any:
     """The value as a float array, checked. `owner` is e.g. "body 'rod'"."""
     where = f"{field} of {owner}"
@@ -102,10 +107,9 @@ def read(owner: str, field: str, spec: Parameter, value: Any) -> Any:
     if value.shape not in spec.shapes:
         raise ValueError(f"{where}: expected {_numbers(spec)}, got an array of shape {value.shape}.")
     if is_traced(value):
-        value = eqx.error_if(value, ~jnp.all(jnp.isfinite(value)), f"{where} is not finite.")
-        if spec.valid is not None:
-            value = eqx.error_if(value, ~jnp.all(spec.valid(value)), f"{where} {spec.requirement}.")
-        return value
+        known = jax.lax.stop_gradient(value)
+        acceptable = jnp.all(jnp.isfinite(known))
+        return usable(value, acceptable if spec.valid is None else acceptable & jnp.all(spec.valid(known)))
     if not np.all(np.isfinite(value)):
         raise ValueError(f"{where} is not finite: got {_short(value)}.")
     if spec.valid is not None and not np.all(spec.valid(value)):
@@ -136,14 +140,27 @@ def ordered(owner: str, module: Any) -> dict[str, Any]:
         if low is None or high is None:
             continue
         wrong = high < low if may_be_equal else high <= low
-        wanted = f"must {'not be smaller' if may_be_equal else 'be larger'} than {smaller}"
         if is_traced(low, high):
-            found[larger] = eqx.error_if(high, jnp.any(wrong), f"{larger} of {owner} {wanted}; {requirement}.")
+            found[larger] = usable(high, ~jax.lax.stop_gradient(wrong))
         elif np.any(wrong):
             first = np.argmax(wrong)
             low, high = float(np.ravel(low)[first]), float(np.ravel(high)[first])
+            wanted = _comparison(smaller, may_be_equal)
             raise ValueError(f"{owner}: {larger} = {high:.6g} {wanted} = {low:.6g}; {requirement}.")
     return found
+
+
+def _comparison(smaller: str, may_be_equal: bool) -> str:
+    return f"must {'not be smaller' if may_be_equal else 'be larger'} than {smaller}"
+
+
+def expectation(owner: str, field: str, spec: Parameter, module: type) -> str:
+    """A sentence for a number that turned out to be NaN: what it must be, by itself and next to others of its module."""
+    wanted = [spec.requirement] if spec.requirement else []
+    for smaller, larger, requirement, may_be_equal in getattr(module, "orders", ()):
+        if larger == field.rsplit(".", 1)[-1]:
+            wanted.append(f"{_comparison(smaller, may_be_equal)} ({requirement})")
+    return f"{field} of {owner} {', and '.join(wanted) or 'must be finite'}"
 
 
 def read_name(kind: str, name: Any) -> str:

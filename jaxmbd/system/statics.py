@@ -27,6 +27,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from .._precision import attainable
+from .._raising import raise_if
 from .equations import (
     AbstractSystem,
     constraint,
@@ -43,6 +44,7 @@ from .naming import find_coordinates
 from .parameters import is_traced
 from .redundancy import choose_rows
 from .state import Memory, State
+from .validity import expectations, first_unusable
 
 _MAX_ITERATIONS = 500
 _FIRST_PACE = 1e-2
@@ -76,7 +78,7 @@ def equilibrium(
       body, "body.e0" to "body.e3" of a rigid body (its Euler parameters: near the orientation (1, 0, 0, 0), e3 holds the
       yaw), or a place in q.
     - `throw`: raise if there is none. With False the state is where the search ended; its acceleration is zero if that
-      is an equilibrium.
+      is an equilibrium, and NaN if a traced parameter that matters is out of its range. A program then makes no calls to the host.
 
     The state has v = 0, no acceleration, and the static reactions as multipliers; `simulate(model, initial=state)`
     starts from it. Velocities of the model and rates of its motions play no part.
@@ -97,8 +99,9 @@ def equilibrium(
     if not throw:
         return state
     if is_traced(found):
-        message = "no static equilibrium was found: something has no support, or the start is too far off."
-        return eqx.tree_at(lambda s: s.q, state, eqx.error_if(state.q, ~found, message))
+        unusable = first_unusable(system)
+        messages = ["no static equilibrium was found: something has no support, or the start is too far off.", *expectations(system)]
+        return raise_if(state, ~found | (unusable >= 0), unusable + 1, messages)
     if not bool(np.all(found)):
         raise RuntimeError(_failure(system, state))
     return state

@@ -48,7 +48,11 @@ class System(AbstractSystem):
         return naming.get(self, name)
 
     def set(self, values: dict[str, Any]) -> "System":
-        """A copy with other values, e.g. `system.set({"spring.stiffness": 300.0, "rod.mass": 2.0})`. Works under jit, grad and vmap."""
+        """A copy with other values, e.g. `system.set({"spring.stiffness": 300.0, "rod.mass": 2.0})`. Works under jit, grad and vmap.
+
+        A value out of its range raises ValueError. Under a transformation it becomes NaN instead, and so does all that follows from it; a run
+        ends with `RESULTS.bad_parameter`, which names the parameter.
+        """
         return naming.set_values(self, values)
 
     def parameter_names(self) -> list[str]:

@@ -36,3 +36,26 @@ def test_a_singular_lane_harms_nobody():
     inverses = jax.vmap(lambda a: linear.factorize(a).matrix)(matrices)
     assert not np.all(np.isfinite(inverses[0]))
     np.testing.assert_allclose(inverses[1], np.eye(3))
+
+
+def test_one_solve_and_its_derivatives_are_those_of_lapack():
+    """Alone, in batches of matrices, of right sides or of both; gradients, and a second derivative."""
+    n = 5
+    matrices, rights = jnp.asarray(RANDOM.normal(size=(3, n, n))), jnp.asarray(RANDOM.normal(size=(3, n, 2)))
+
+    def derivatives(solve):
+        def size(matrix, right):
+            return jnp.sum(jnp.sin(solve(matrix, right)))
+
+        def everything(matrix, right):
+            slopes = jax.grad(size, (0, 1))(matrix, right)
+            change = lambda s: jax.grad(lambda s: size(matrix + s, right * (1 + s)))(s)  # noqa: E731
+            return solve(matrix, right), solve(matrix, right[:, 0]), slopes, jax.jacfwd(change)(0.0)
+
+        batches = [jax.jit(jax.vmap(everything, axes)) for axes in ((0, 0), (None, 0), (0, None))]
+        pick = lambda values, axis: values if axis == 0 else values[0]  # noqa: E731
+        found = [batch(pick(matrices, i), pick(rights, j)) for batch, (i, j) in zip(batches, ((0, 0), (None, 0), (0, None)), strict=True)]
+        return jax.tree.leaves((found, jax.jit(everything)(matrices[0], rights[0])))
+
+    for ours, theirs in zip(derivatives(linear.solve_once), derivatives(jnp.linalg.solve), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-9 * np.max(np.abs(theirs)))

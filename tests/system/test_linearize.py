@@ -461,8 +461,29 @@ def test_a_failing_lane_harms_nobody():
 
 
 def test_failure_under_jit():
-    with pytest.raises(eqx.EquinoxRuntimeError, match="no static equilibrium"):
-        eqx.filter_jit(lambda k: mbd.equilibrium(Bead(k)).q)(jnp.asarray(WEIGHT * GRAVITY))
+    with pytest.raises(Exception, match="Failure: no static equilibrium"):
+        jax.block_until_ready(jax.jit(lambda k: mbd.equilibrium(Bead(k)).q)(WEIGHT * GRAVITY))
+
+
+def test_a_bad_parameter_under_jit(lift):
+    """The parameter is named, or, without throwing, nothing balances, and the host is not asked."""
+    find = jax.jit(lambda k, throw: mbd.equilibrium(lift.set({"spring.stiffness": k}), throw=throw).acceleration, static_argnums=1)
+    assert "callback" not in find.lower(1.0, False).as_text()
+    assert not np.any(find(SPRING, False))
+    assert np.all(np.isnan(find(-1.0, False)))
+    with pytest.raises(Exception, match=r"Failure: stiffness of force '.*' must not be negative"):
+        jax.block_until_ready(find(-1.0, True))
+
+
+def test_a_moving_state_under_jit(lift):
+    state = mbd.equilibrium(lift)
+    small = lambda v, throw: mbd.linearize(lift, eqx.tree_at(lambda s: s.v, state, v), throw=throw).matrix  # noqa: E731
+    matrix = jax.jit(small, static_argnums=1)
+    assert "callback" not in matrix.lower(state.v, False).as_text()
+    np.testing.assert_allclose(matrix(state.v, False), mbd.linearize(lift, state).matrix, atol=EXACT)
+    assert np.all(np.isnan(matrix(state.v + 0.1, False)[1]))
+    with pytest.raises(Exception, match="Failure: linearize needs a state of rest"):
+        jax.block_until_ready(matrix(state.v + 0.1, True))
 
 
 def test_a_moving_state_has_no_eigenvalues(bench, rest):

@@ -1,5 +1,7 @@
 """Parameters by name: every one can be read and set, under every transformation, and reaches forces and geometry."""
 
+import re
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.system.validity import expectations, first_unusable
 
 from .numpy_mechanics import unit
 
@@ -216,7 +219,7 @@ def test_a_prepared_system_forgets_its_geometry_when_a_value_is_set(system):
 
 
 def test_numbers_that_must_be_in_order_are_compared_after_all_are_set():
-    """Also under jit, where the error comes when the program runs."""
+    """Also under jit, where the larger one becomes NaN."""
     ball = mbd.RigidBody("ball", 1.0, (1e-4,) * 3)
     law, friction = mbd.Hertz(1e6), mbd.Coulomb(0.1, 0.2)
     pocket = mbd.SphericalPocket("pocket", ball, mbd.ground, 0.01, 0.0101, (0.0, 0.0, 0.0), law, friction)
@@ -227,10 +230,17 @@ def test_numbers_that_must_be_in_order_are_compared_after_all_are_set():
         system.set({"pocket.friction.kinetic": 0.3})
     smaller = system.set({"pocket.pocket_radius": 0.0091, "pocket.radius": 0.009})
     assert float(smaller.get("pocket.radius")) == 0.009
-    traced = jax.jit(lambda radius: system.set({"pocket.pocket_radius": radius}).get("pocket.pocket_radius"))
-    assert float(traced(0.011)) == 0.011
-    with pytest.raises(Exception, match="pocket_radius of force 'pocket' must be larger than radius"):
-        jax.block_until_ready(traced(0.009))
+
+    @jax.jit
+    def traced(radius):
+        changed = system.set({"pocket.pocket_radius": radius})
+        return changed.get("pocket.pocket_radius"), first_unusable(changed)
+
+    assert [float(part) for part in traced(0.011)] == [0.011, -1]
+    radius, number = traced(0.009)
+    assert np.isnan(radius)
+    expected = r"pocket_radius of force 'pocket' must be positive, and must be larger than radius \(the clearance"
+    assert re.match(expected, expectations(system)[int(number)])
 
 
 # --- numbers that were left out ---------------------------------------------------------------------------------------
