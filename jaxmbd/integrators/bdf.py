@@ -115,6 +115,7 @@ class BDF(AbstractIntegrator):
     """whether step sizes are given"""
     order: ClassVar[int] = 1
     name: ClassVar[str] = "bdf"
+    solves_for_multipliers: ClassVar[bool] = True
     even_end: ClassVar[bool] = True
 
     def __init__(

@@ -56,7 +56,7 @@ class Equations(AbstractEquations):
         [ Phi_q                                    0           0                       ]
         [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
 
-    (a row that is dropped as redundant reads lambda = 0).
+    (a row that is dropped as redundant reads lambda = 0). Where forces depend on multipliers, the second column is Phi_q^T - Q_lambda.
     """
 
     system: AbstractSystem
@@ -121,7 +121,7 @@ class Equations(AbstractEquations):
     def residual(self, z: Array) -> Array:
         new, kept = self.new_state(z), self.old.memory.kept_rows
         rows, pull = constraint_and_force(self.system, new.q, new.t, kept * new.multipliers)
-        force = total_force(self.system, new.q, new.v, new.t, new.x)
+        force = total_force(self.system, new.q, new.v, new.t, new.x, kept * new.multipliers)
         motion = mass_product(self.system, new.q, new.acceleration) + pull - force
         held = kept * rows + (1.0 - kept) * new.multipliers
         rate = new.state_rate - state_rate(self.system, new.x, new.q, new.v, new.t)
@@ -148,8 +148,11 @@ class Equations(AbstractEquations):
         (n, m), kept = self.sizes, self.old.memory.kept_rows
         pattern = self.system.coupling()
         moving = coloring.jacobian(lambda da: self.residual(jnp.concatenate([da, z[n:]])), z[:n], pattern)
-        held = moving[n : n + m] / (self.c.beta * self.h**2)  # kept * Phi_q: its transpose is the next column
-        pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
+        if self.system.multiplier_forces():
+            pulling = jax.jacfwd(lambda pull: self.residual(z.at[n : n + m].set(pull)))(z[n : n + m])
+        else:
+            held = moving[n : n + m] / (self.c.beta * self.h**2)  # kept * Phi_q: its transpose is the next column
+            pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
         columns = [moving, pulling]
         if z.shape[0] > n + m:
             columns.append(jax.jacfwd(lambda dr: self.residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :]))
