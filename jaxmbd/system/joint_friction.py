@@ -35,8 +35,7 @@ class JointFriction(AbstractForce):
     nothing; for other laws see `ForceFunction`.
 
     The reaction depends on friction as friction does on the reaction. If multipliers hold the joint, only HHT and BDF can solve for both
-    together; if a penalty does, all integrators can. BDF with `index="stabilized-2"` is the more accurate one here: at index 3 the
-    multipliers of the first steps, and of those that change the step, are less accurate than the motion.
+    together; if a penalty does, all integrators can.
     """
 
     name: str = eqx.field(static=True)
