@@ -77,7 +77,7 @@ def simulate(
     _expect_type("controller", controller, AbstractController | None, "a controller such as mbd.LocalError()")
     _expect_type("initial", initial, State | None, "a state such as solution.final")
     options = _read_options(locals())
-    method: AbstractIntegrator = HHT() if integrator is None else integrator
+    method: AbstractIntegrator = (HHT() if integrator is None else integrator).suited(system)
     if not isinstance(system, System):
         check_shapes(system)
     method.refuse_multiplier_forces(system)

@@ -116,6 +116,10 @@ class AbstractIntegrator(eqx.Module):
                 "(penalty=mbd.Penalty(stiffness, damping))."
             )
 
+    def suited(self, system: AbstractSystem) -> "AbstractIntegrator":
+        """The method with what was left open chosen for a system."""
+        return self
+
     def precise(self) -> "AbstractIntegrator":
         """The method for prescribed steps, where no error estimate says how well its equations must be solved."""
         return self

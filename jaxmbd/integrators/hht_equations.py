@@ -167,9 +167,9 @@ class Equations(AbstractEquations):
 def _velocity(system: AbstractSystem, old: State, ratio: Array) -> Array:
     """v_n for a step that is `ratio` times the last one.
 
-    Positions satisfy the constraints, so that across them (2a) leaves v_n = q' + (1/6 - alpha/2 - beta) h^2 j, j the third derivative, for accurate accelerations. A
-    v_n that belongs to another h makes accelerations and multipliers wrong by about h j for some steps. The motion does not feel that, unless
-    forces depend on multipliers: then the part across the constraints is made to fit.
+    Positions satisfy the constraints, so that across them accurate accelerations and (2a) leave v_n = q' + (1/6 - alpha/2 - beta) h^2 j, with
+    the third derivative j. A v_n that belongs to another h makes accelerations and multipliers wrong by about h j for some steps. The motion
+    does not feel that, unless forces depend on multipliers: then the part across the constraints is made to fit.
     """
     drive = constraint_rate(system, old.q, jnp.zeros_like(old.v), old.t)
     along = along_constraints(system, old, old.v[None], drive)[0]
