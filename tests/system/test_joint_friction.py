@@ -78,7 +78,7 @@ def pendulum(ts):
     return angle, rate, load, torque, energy
 
 
-@pytest.fixture(scope="module", params=["hht", "bdf"])
+@pytest.fixture(scope="module", params=["hht", pytest.param("bdf", marks=pytest.mark.slow)])
 def planar_run(request, planar):
     return mbd.simulate(planar, T1, integrator=INTEGRATORS[request.param])
 
@@ -119,7 +119,7 @@ def test_the_energy_that_friction_takes_is_what_is_missing(planar_run):
     np.testing.assert_allclose(torque, planar_run.observe("pin.tz"), rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["hht", pytest.param("bdf", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", [pytest.param("hht", marks=pytest.mark.slow), "bdf"])
 def test_in_space(spatial, method):
     """The ring's slip, (travel, radius times rate) = (0.9, 1.2), is braked along itself by mu g."""
     run = mbd.simulate(spatial, 0.6, integrator=INTEGRATORS[method])
