@@ -249,3 +249,20 @@ def test_parameters_and_errors():
         mbd.ForceFunction("law", mbd.ground, rod, own_law, reactions=3)
     with pytest.raises(ValueError, match="'law': a force that depends on reactions cannot be of family B"):
         mbd.ForceFunction("law", mbd.ground, rod, own_law, reactions=hinge, stiff=True)
+
+
+def test_reactions_that_are_not_unique_are_mentioned():
+    rod = mbd.PlanarBody("rod", MASS, INERTIA, position=(ARM, 0.0))
+    hinge, twin = (mbd.Revolute(name, mbd.ground, rod, (0.0, 0.0)) for name in ("hinge", "twin"))
+    with pytest.warns(UserWarning, match="reactions of the joints in that loop are not unique; through force 'pin' the motion depends on"):
+        mbd.Model([rod], [hinge, twin], [mbd.Gravity((0.0, -GRAVITY)), pin(hinge)]).build()
+
+
+def test_bdf_takes_its_stabilised_form(planar):
+    """Unless index 3 is asked for, or no force depends on multipliers."""
+    free = hinged(lambda hinge, rod: pin(hinge), penalty=mbd.Penalty(1e4, 10.0)).build()
+    assert mbd.BDF().suited(planar).layout.stabilized
+    assert not mbd.BDF().suited(free).layout.stabilized
+    assert not mbd.BDF(index=3).suited(planar).layout.stabilized
+    with pytest.warns(UserWarning, match="multipliers of BDF with index=3 are inaccurate .* force 'pin'"):
+        mbd.BDF(index=3).check(planar)
