@@ -33,6 +33,18 @@ def reaction_at(system: "System", number: int, place: int, state: State) -> Join
     return _reaction(group, state.t, *pick(parts, place))
 
 
+def multiplier_forces(system: "System") -> tuple[str, ...]:
+    """Descriptions of forces that depend on multipliers. Joints that penalties hold have reactions without them."""
+    found = []
+    for group in system.force_groups:
+        for name, joints in zip(group.names, group.joints, strict=False):  # no joints: none of the group asks for any
+            owners = [(system.joint_groups[number], place) for number, place in joints]
+            held = [repr(owner.names[place]) for owner, place in owners if owner.element.penalty is None]
+            if held:
+                found.append(f"force {name!r} (by the reaction of joint {', '.join(held)})")
+    return tuple(found)
+
+
 def joint_reactions(system: "System", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None) -> dict[int, JointReaction]:
     """By the number of their group, the reactions of all its joints; None for multipliers if penalties hold them all."""
     parts = _parts(system, wanted, frames, t, multipliers)

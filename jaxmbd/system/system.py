@@ -18,7 +18,7 @@ from .forces import AbstractForce, Gravity
 from .frames import Frame, Wrench, embed, ground_frame
 from .groups import BodyGroup, ElementGroup, Geometry, gather, map_elements
 from .penalties import penalty_wrench
-from .reactions import joint_reactions
+from .reactions import joint_reactions, multiplier_forces
 from .state import Memory
 from .views import owners_of_mechanism
 
@@ -361,14 +361,7 @@ class System(AbstractSystem):
     # --- forces -----------------------------------------------------------------------------------------------------------------------
 
     def multiplier_forces(self):
-        """Joints that penalties hold have reactions without multipliers."""
-        found = []
-        for group in self.force_groups:
-            for name, joints in zip(group.names, group.joints, strict=False):
-                held = [self.joint_groups[number].names[i] for number, i in joints if self.joint_groups[number].element.penalty is None]
-                if held:
-                    found.append(f"force {name!r} (by the reaction of joint {', '.join(map(repr, held))})")
-        return tuple(found)
+        return multiplier_forces(self)
 
     def _wrenches(self, frames: Frame, t: Array, x: Array, multipliers: Array | None, wanted: Callable[[AbstractForce], bool]) -> Wrench:
         """On every body, the sum over the force elements that are wanted."""
