@@ -63,6 +63,7 @@ from .system.forces import Gravity as Gravity
 from .system.forces import SpringDamper as SpringDamper
 from .system.forces import TorsionSpringDamper as TorsionSpringDamper
 from .system.frames import Frame as Frame
+from .system.frames import JointReaction as JointReaction
 from .system.friction import AbstractFriction as AbstractFriction
 from .system.friction import Coulomb as Coulomb
 from .system.friction import LuGre as LuGre
@@ -71,6 +72,7 @@ from .system.hertz import ContactEllipse as ContactEllipse
 from .system.hertz import HertzPoint as HertzPoint
 from .system.hertz import Material as Material
 from .system.hertz import line_stiffness as line_stiffness
+from .system.joint_friction import JointFriction as JointFriction
 from .system.joints import Cylindrical as Cylindrical
 from .system.joints import Distance as Distance
 from .system.joints import Fixed as Fixed

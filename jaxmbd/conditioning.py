@@ -50,7 +50,7 @@ def conditioning(model: Model | AbstractSystem, integrator: AbstractIntegrator, 
     if not (np.ndim(h) == 0 and np.isfinite(float(h)) and float(h) > 0):
         raise ValueError(f"h must be one positive number of seconds, got {h!r}.")
     # One program for any h and number of steps.
-    return _run(system, integrator.precise(), consistent_start(system), jnp.asarray(h, float), jnp.asarray(steps))
+    return _run(system, integrator.suited(system).precise(), consistent_start(system), jnp.asarray(h, float), jnp.asarray(steps))
 
 
 @eqx.filter_jit

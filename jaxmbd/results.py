@@ -25,6 +25,10 @@ class RESULTS(eqx.Enumeration):
     not_finite = "a force, a constraint or a rate of a differential state became NaN or infinite: look at the function that gives it."
     newton_failed = "Newton's method did not converge at a prescribed step size: use smaller or adaptive steps."
     not_finite_at_start = "a force, a constraint or a rate of a differential state is NaN or infinite at the initial state."
+    jammed_start = (
+        "no accelerations and multipliers satisfy the equations of motion at the initial state together with the forces that depend on "
+        "multipliers: friction jams there; take a smaller coefficient, or another initial state."
+    )
     inconsistent_start = (
         "the constraints cannot be satisfied near the initial configuration: joints contradict each other, or the start is too far off."
     )

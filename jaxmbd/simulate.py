@@ -80,9 +80,10 @@ def simulate(
     _expect_type("initial", initial, State | None, "a state such as solution.final")
     given = dict(t0=t0, t1=t1, first_step=first_step, min_step=min_step, max_step=max_step, integrator=integrator, controller=controller)
     options = _read_options(locals())
-    method: AbstractIntegrator = HHT() if integrator is None else integrator
+    method: AbstractIntegrator = (HHT() if integrator is None else integrator).suited(system)
     if not isinstance(system, System):
         check_shapes(system)
+    method.refuse_multiplier_forces(system)
     method.check(system)
     steps: Steps | None = options.pop("steps")
     if steps is not None:
@@ -241,9 +242,10 @@ def _start(job: _Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, A
     state, stretch = loop.begin(system, job.integrator, job.controller, state, jax.lax.stop_gradient(h))
     consistent = assembled & violation.small(_CONSISTENT)
     finite = loop.is_finite(state)
-    result = RESULTS.where(finite, RESULTS.successful, RESULTS.not_finite_at_start)
+    result = RESULTS.where(violation.balanced, RESULTS.successful, RESULTS.jammed_start)
+    result = RESULTS.where(finite, result, RESULTS.not_finite_at_start)
     result = RESULTS.where(consistent, result, RESULTS.inconsistent_start)
-    consistent = consistent & finite
+    consistent = consistent & finite & violation.balanced
     stretch = eqx.tree_at(lambda s: s.result, stretch, result)
     return system, state, stretch, violation, consistent
 
@@ -253,10 +255,11 @@ def consistent_start(system: AbstractSystem) -> State:
     if not isinstance(system, System):
         check_shapes(system)
     prepared, state, violation, consistent = _consistent(system)
-    if not bool(consistent):
+    if not bool(consistent & violation.balanced):
         stats: dict[str, Any] = {}
         zero = jnp.zeros((), jnp.int32)
-        solution = Solution(prepared, _one_row(state), state, stats, RESULTS.inconsistent_start, zero, jnp.zeros(0))
+        result = RESULTS.jammed_start if bool(consistent) else RESULTS.inconsistent_start
+        solution = Solution(prepared, _one_row(state), state, stats, result, zero, jnp.zeros(0))
         _finish(solution, True, _inconsistency(prepared, violation))
     return state
 
@@ -443,6 +446,8 @@ def _inconsistency(system: AbstractSystem, violation: Violation) -> str:
     worst = np.argsort(-np.maximum(position, velocity))[:4]
     n = system.q0.shape[-1]
     names = dict.fromkeys(system.describe_unknown(n + int(i)) for i in worst if max(position[i], velocity[i]) > _CONSISTENT)
+    if not names and not violation.balanced:
+        return "These are: " + ", ".join(system.multiplier_forces()) + "."
     return "Violated: " + ", ".join(names) + "." if names else ""
 
 

@@ -91,6 +91,9 @@ class AbstractIntegrator(eqx.Module):
     even_end: ClassVar[bool] = False
     """Whether the last few adaptive steps share what is left evenly, instead of ending with one that may be tiny."""
 
+    solves_for_multipliers: ClassVar[bool] = False
+    """Whether forces may depend on multipliers."""
+
     implicit_in_b: ClassVar[bool] = False
     """Whether family B does not limit the step of a method that is explicit otherwise."""
 
@@ -103,6 +106,19 @@ class AbstractIntegrator(eqx.Module):
 
     def check(self, system: AbstractSystem) -> None:
         """Refuses or warns of a system that the method does not suit."""
+
+    def refuse_multiplier_forces(self, system: AbstractSystem) -> None:
+        """Refuses forces that depend on multipliers, unless the method solves for both together."""
+        if (forces := system.multiplier_forces()) and not self.solves_for_multipliers:
+            raise ValueError(
+                f"{type(self).__name__} does not know the multipliers when it evaluates forces, but there are forces that depend on them: "
+                f"{', '.join(forces)}. Use mbd.HHT() or mbd.BDF(), or hold the joints of a model by penalties "
+                "(penalty=mbd.Penalty(stiffness, damping))."
+            )
+
+    def suited(self, system: AbstractSystem) -> "AbstractIntegrator":
+        """The method with what was left open chosen for a system."""
+        return self
 
     def precise(self) -> "AbstractIntegrator":
         """The method for prescribed steps, where no error estimate says how well its equations must be solved."""

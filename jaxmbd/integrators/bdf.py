@@ -1,6 +1,7 @@
 """Backward differentiation formulas for index-3 equations, scaled so that small steps do no harm."""
 
 import dataclasses
+import warnings
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -69,7 +70,8 @@ class BDF(AbstractIntegrator):
       undamped vibrations that are not to be resolved.
     - `form`: "two-field" (q, lambda) or "three-field" (q, v, lambda). `scaling`: "none", "left", "multipliers" (three-field only) or "full".
       All give the same motion, as long as rounding errors do not show: `mbd.conditioning` compares them.
-    - `index`: 3, or "stabilized-2": velocities satisfy the constraints as well, q' = v - Phi_q^T mu (Gear, Gupta, Leimkuhler).
+    - `index`: 3, or "stabilized-2": velocities satisfy the constraints as well, q' = v - Phi_q^T mu (Gear, Gupta, Leimkuhler). None is 3,
+      unless forces depend on multipliers: at index 3 these are wrong by half in the first step, and by an order where steps change.
     - `k_ave` [N/m], `m_ave` [kg]: of the scaling factor s = k_ave + m_ave / h^2 (28); None: estimated at the start.
     - `orders`: the orders of all steps, to replay a run: `BDF(orders=solution.orders)` with `simulate(..., step=solution.steps)`.
     - `corrector`: what Newton may leave of the tolerance. `stop`: of what: "motion" asks for positions, differential states and constraints
@@ -107,10 +109,13 @@ class BDF(AbstractIntegrator):
     stop: str = eqx.field(static=True)
     velocity_error: bool = eqx.field(static=True)
     layout: Layout
+    any_index: bool = eqx.field(static=True)
+    """whether no index was asked for"""
     prescribed: bool = eqx.field(static=True)
     """whether step sizes are given"""
     order: ClassVar[int] = 1
     name: ClassVar[str] = "bdf"
+    solves_for_multipliers: ClassVar[bool] = True
     even_end: ClassVar[bool] = True
 
     def __init__(
@@ -121,7 +126,7 @@ class BDF(AbstractIntegrator):
         max_order: int = _HIGHEST_ADAPTIVE,
         form: str = "two-field",
         scaling: str = "full",
-        index: int | str = 3,
+        index: int | str | None = None,
         k_ave: Any = None,
         m_ave: Any = None,
         length_scale: Any = 1.0,
@@ -150,7 +155,7 @@ class BDF(AbstractIntegrator):
         if stop not in _STOPS:
             raise ValueError(f"stop of BDF must be one of {', '.join(map(repr, _STOPS))}: got {stop!r}.")
         self.stop = stop
-        self.layout = _read_layout(form, scaling, index)
+        self.layout, self.any_index = _read_layout(form, scaling, 3 if index is None else index), index is None
         if orders is not None and order is not None:
             raise ValueError("BDF takes an order or the orders of all steps, not both.")
         self.orders = None if orders is None else _read_orders(orders)
@@ -160,6 +165,19 @@ class BDF(AbstractIntegrator):
 
     def default_controller(self) -> AbstractController:
         return LocalError()
+
+    def suited(self, system: AbstractSystem) -> "BDF":
+        if not (self.any_index and system.multiplier_forces()):
+            return self
+        return eqx.tree_at(lambda s: s.layout, self, dataclasses.replace(self.layout, stabilized=True), is_leaf=lambda n: n is self.layout)
+
+    def check(self, system: AbstractSystem) -> None:
+        if (forces := system.multiplier_forces()) and not self.layout.stabilized:
+            warnings.warn(
+                f"multipliers of BDF with index=3 are inaccurate wherever steps change, and there are forces that depend on them: "
+                f"{', '.join(forces)}. Leave index out, or give index='stabilized-2'.",
+                stacklevel=4,
+            )
 
     def precise(self) -> "BDF":
         tight = eqx.tree_at(lambda s: s.corrector, self, jnp.minimum(self.corrector, _PRECISE / self.tolerance))

@@ -57,7 +57,7 @@ class Equations(AbstractEquations):
         [ K      c M + C    Phi_q^T ]          [ Phi_q              0       ]
         [ Phi_q  0          0       ]
 
-    The paper multiplies all rows by h (4), (37); its scalings follow from there:
+    (where forces depend on multipliers, Phi_q^T - Q_lambda). The paper multiplies all rows by h (4), (37); its scalings follow from there:
 
                       units of rows:  q    motion  Phi  Phi'  x      of unknowns:  q  v    lambda  mu   x
         none                          1/h  1/h     1/h  1/h   1/h                  1  1    1       1    1      (4), (37)
@@ -168,7 +168,7 @@ class Equations(AbstractEquations):
         (parts, v, a), kept, t = self.motion(z), self.old.memory.kept_rows, self.t
         q, x, multipliers = self.place(parts), parts["x"], parts["multipliers"]
         rows, pull = constraint_and_force(self.system, q, t, kept * multipliers)
-        motion = mass_product(self.system, q, a) + pull - total_force(self.system, q, v, t, x)
+        motion = mass_product(self.system, q, a) + pull - total_force(self.system, q, v, t, x, kept * multipliers)
         equations = [self.rate(parts) - v, motion] if self.layout.velocities else [motion]
         equations.append(kept * rows + (1.0 - kept) * multipliers)
         if self.layout.stabilized:
@@ -187,9 +187,12 @@ class Equations(AbstractEquations):
             return coloring.jacobian(lambda part: self.residual(z.at[place].set(part)), z[place], pattern)
 
         moving = columns(q, pattern)
-        rows = moving[held]  # kept * Phi_q: its transpose acts on the motion
-        pulling = jnp.zeros((z.shape[0], kept.shape[0])).at[held].set(jnp.diag(1.0 - kept))
-        pulling = pulling.at[places["v"] if self.layout.velocities else q].set(rows.T)
+        if self.system.multiplier_forces():
+            pulling = columns(held)
+        else:
+            rows = moving[held]  # kept * Phi_q: its transpose acts on the motion
+            pulling = jnp.zeros((z.shape[0], kept.shape[0])).at[held].set(jnp.diag(1.0 - kept))
+            pulling = pulling.at[places["v"] if self.layout.velocities else q].set(rows.T)
         blocks = {"q": moving, "multipliers": pulling}
         for name in ("v", "correction", "x"):
             place = places[name]
@@ -239,10 +242,9 @@ def average_mass(system: AbstractSystem, state: State) -> Array:
 
 def average_stiffness(system: AbstractSystem, state: State) -> Array:
     """An estimate of k_ave: the mean size of the diagonal of K, the stiffness of forces and of constraint forces."""
-    system = system.recall(state.memory)
+    system, multipliers = system.recall(state.memory), state.memory.kept_rows * state.multipliers
 
     def pull(q):
-        force = total_force(system, q, state.v, state.t, state.x)
-        return constraint_force(system, q, state.t, state.memory.kept_rows * state.multipliers) - force
+        return constraint_force(system, q, state.t, multipliers) - total_force(system, q, state.v, state.t, state.x, multipliers)
 
     return jnp.mean(jnp.abs(jnp.diagonal(jax.jacfwd(pull)(state.q))))

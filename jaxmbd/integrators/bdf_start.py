@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from ..solvers.linear import solve_once
 from ..solvers.roots import frozen
-from ..system.equations import AbstractSystem, constraint_curvature, constraint_jacobian, saddle_matrix, state_rate, total_force
+from ..system.balance import accelerations
+from ..system.equations import AbstractSystem, constraint_jacobian, saddle_matrix, state_rate
 from ..system.state import State
 from .multistep import Past
 
@@ -77,13 +77,12 @@ def smooth_past(system: AbstractSystem, state: State, past: Past, h: Array) -> P
 
 def _backwards(system: AbstractSystem, state: State, h: Array, points: int, substeps: int) -> tuple[Array, Array, Array]:
     """(q, v, x) at t - h, ..., t - (points - 1) h."""
-    n, kept, small = state.q.shape[0], state.memory.kept_rows, -h / substeps
+    kept, small = state.memory.kept_rows, -h / substeps
 
     def rates(t, y):
         q, v, x = y
         matrix = saddle_matrix(system.mass(q), constraint_jacobian(system, q, t), kept)
-        right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])
-        return v, solve_once(matrix, right)[:n], state_rate(system, x, q, v, t)
+        return v, accelerations(system, q, v, t, x, kept, matrix)[0], state_rate(system, x, q, v, t)
 
     def moved(y, rate, by):
         return jax.tree.map(lambda a, b: a + by * b, y, rate)

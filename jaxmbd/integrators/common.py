@@ -8,8 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..solvers import linear
+from ..solvers.linear import solve_once
 from ..solvers.scaling import Scaling
-from ..system.equations import AbstractSystem, constraint_force, mass_product
+from ..system.equations import AbstractSystem, constraint_force, constraint_jacobian, mass_product, saddle_matrix, total_force
+from ..system.initial import projection_metric
 from ..system.state import State
 
 
@@ -35,6 +37,15 @@ def coordinate_weights(system: AbstractSystem, length_scale: Array, largest: Arr
     """1 / Y of (34) in paper 004: the largest value so far, at least the length scale (or one radian)."""
     is_length = jnp.asarray(system.coordinate_lengths(), dtype=bool)
     return 1.0 / jnp.maximum(jnp.where(is_length, length_scale, 1.0), largest)
+
+
+def along_constraints(system: AbstractSystem, state: State, velocity: Float[Array, "q"], drive: Array) -> Float[Array, "q"]:
+    """The velocity nearest to the given one, in the metric of the mass matrix, for which Phi_q v = -drive at a state."""
+    kept, n = state.memory.kept_rows, state.q.shape[0]
+    jacobian = constraint_jacobian(system, state.q, state.t)
+    weight = projection_metric(system.mass(state.q), jacobian, kept)
+    right = jnp.concatenate([weight @ velocity, -kept * drive])
+    return solve_once(saddle_matrix(weight, jacobian, kept), right)[:n]
 
 
 class Places(NamedTuple):
@@ -63,13 +74,18 @@ def answers_to_impulses(
     """
     kept = new.memory.kept_rows
 
+    def friction(multipliers: Array) -> Array:
+        return total_force(system, new.q, new.v, new.t, new.x, kept * multipliers)
+
     def answer(velocity: Array) -> Array:
         impulse = places.inertia * mass_product(system, new.q, velocity)
 
         def solve(held: Array) -> Array:
             """Changes of all unknowns if constraints take the impulse Phi_q^T held, and what they have to take besides."""
-            free = impulse - constraint_force(system, new.q, new.t, kept * held)
-            rows = jnp.zeros_like(scaling.rows).at[places.motion].set(free)
+            taken = constraint_force(system, new.q, new.t, kept * held)
+            if system.multiplier_forces():
+                taken = taken - jax.jvp(friction, (new.multipliers,), (held,))[1]
+            rows = jnp.zeros_like(scaling.rows).at[places.motion].set(impulse - taken)
             return scaling.expand(linear.solve(factors, rows / scaling.rows))
 
         # Twice: the directions of constraints in old factors are not quite the present ones.

@@ -67,6 +67,7 @@ class AbstractNewmark(AbstractIntegrator):
     order: ClassVar[int] = 2
     even_end: ClassVar[bool] = True
     reports_power: ClassVar[bool] = True
+    solves_for_multipliers: ClassVar[bool] = True
     # A step that is r times the last one multiplies the errors of accelerations and multipliers by about 1 / r^2.
 
     def coefficients(self) -> Coefficients:

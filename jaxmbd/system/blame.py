@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from .equations import AbstractSystem, count_rows, state_rate
+from .equations import AbstractSystem, applied_force, count_rows, state_rate
 from .groups import map_elements
 from .state import State
 from .system import System
@@ -54,26 +54,26 @@ def _look_ahead(system: AbstractSystem, state: State, ahead: Float[Array, "times
 
     def at(s):
         q, v = system.normalize(state.q + s * state.v + 0.5 * s**2 * a, state.v + s * a)
-        return _parts(system, q, v, state.t + s, state.x + s * rate)
+        return _parts(system, q, v, state.t + s, state.x + s * rate, known(state.multipliers) * state.memory.kept_rows)
 
     return jax.vmap(at)(ahead)
 
 
-def _parts(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Bool[Array, "parts"]:
+def _parts(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, multipliers: Array) -> Bool[Array, "parts"]:
     """Whether each element is finite."""
     rows = jnp.isfinite(system.constraint(q, t))
     if not isinstance(system, System):
         arguments = (q, v, t) if x.shape[0] == 0 else (q, v, t, x)
-        parts = (system.force(*arguments), system.stiff_force(*arguments), state_rate(system, x, q, v, t), system.mass(q))
+        force = applied_force(system, q, v, t, x, multipliers)
+        parts = (force, system.stiff_force(*arguments), state_rate(system, x, q, v, t), system.mass(q))
         return jnp.concatenate([jnp.stack([jnp.all(jnp.isfinite(part)) for part in parts]), rows])
     frames = system.frames(q, v)
     _, angles = system._angles(frames)
     found = []
-    for group, *own in zip(system.force_groups, system._geometry().forces, angles, system._states_by_group(x), strict=True):
-        acts = map_elements(
-            lambda e, loc, a, s, f: (e.wrench(loc, f, a, t, s), e.state_rate(loc, f, a, t, s)), group.element, *own, group.frames(frames)
-        )
-        found.append(_each(acts, len(group.names)))
+    wrenches = system._wrenches_by_group(frames, t, x, multipliers)
+    for (group, wrench), *own in zip(wrenches, system._geometry().forces, angles, system._states_by_group(x), strict=True):
+        rates = map_elements(lambda e, loc, a, s, f: e.state_rate(loc, f, a, t, s), group.element, *own, group.frames(frames))
+        found.append(_each((wrench, rates), len(group.names)))
     for number, (_, wrench) in system._penalties(frames, t).items():
         found.append(_each(wrench, len(system.joint_groups[number].names)))
     return jnp.concatenate([*found, rows])

@@ -11,7 +11,7 @@ import numpy as np
 from .drivers import Motion, Screw
 from .elements import AbstractElement
 from .forces import ForceFunction, SpringDamper, TorsionSpringDamper
-from .frames import ground_frame
+from .frames import JointReaction, ground_frame
 from .joints import AbstractJoint, Distance, Perpendicular, Universal
 from .loads import PointForce, Torque
 from .parameters import is_traced
@@ -94,8 +94,9 @@ _COORDINATE = {SpringDamper: "length", TorsionSpringDamper: "angle"}
 
 
 def _check_force_function(element: ForceFunction, t: Any) -> None:
-    label, frame = element.label, ground_frame()
-    arguments = (frame, frame, t) if element.state is None else (frame, frame, t, element.state)
+    label, frame, nothing = element.label, ground_frame(), jnp.zeros(3)
+    of_rate = (frame, frame, t) if element.state is None else (frame, frame, t, element.state)
+    arguments = (*of_rate, *(JointReaction(nothing, nothing, nothing) for _ in element.joints))
     result = _trace(label, element.function, *arguments)
     if not (isinstance(result, tuple | list) and len(result) == 2):
         raise ValueError(f"{label}: its function must return the pair (force, torque).")
@@ -103,7 +104,7 @@ def _check_force_function(element: ForceFunction, t: Any) -> None:
         shape = _shape(label, lambda *args, i=i: element.function(*args)[i], *arguments)
         _expect(label, f"the {what}", shape, "a vector of 3 components (in a planar model too)", (3,))
     if element.rate is not None and element.state is not None:
-        shape, count = _shape(label, element.rate, *arguments), element.state.shape[0]
+        shape, count = _shape(label, element.rate, *of_rate), element.state.shape[0]
         allowed = ((1,), ()) if count == 1 else ((count,),)
         _expect(label, "rate(a, b, t, x)", shape, f"a vector of {count} components, as many as its state", *allowed)
 

@@ -47,7 +47,8 @@ def flows_of_equations(system: "AbstractSystem", state: State, efforts: Array) -
     The kinetic energy v.M v / 2 changes by v.Q + v.M' v / 2: what Q holds of terms quadratic in the velocity cancels there.
     """
     q, v, t, states = state.q, state.v, state.t, (state.x,) if state.x.shape[-1] else ()
-    force = system.force(q, v, t, *states) + system.stiff_force(q, v, t, *states)
+    pulling = (efforts,) if system.multiplier_forces() else ()
+    force = system.force(q, v, t, *states, *pulling) + system.stiff_force(q, v, t, *states)
     _, turning = jax.jvp(lambda q: system.mass_product(q, v), (q,), (v,))
     stored, rise = jax.jvp(system.potential_energy, (q, t), (v, jnp.ones_like(t)))
     zero, given = jnp.zeros_like(rise), jnp.stack([v @ force + 0.5 * v @ turning, jnp.sum(_driving_power(system, state, efforts))])
@@ -97,11 +98,12 @@ def flows(system: "System", state: State, efforts: Array) -> Flows:
     q, v, t = state.q, state.v, state.t
     frames, ground = system.frames(q, v), len(system.body_names)
     energy, rise = jax.jvp(lambda q, t: stored(system, q, t), (q, t), (v, jnp.ones_like(t)))
-    acting = [(group, wrench, tuple(range(wrench.force.shape[1]))) for group, wrench in system._wrenches_by_group(frames, t, state.x)]
+    multipliers, instead = jnp.split(efforts, [state.multipliers.shape[0]])
+    wrenches = system._wrenches_by_group(frames, t, state.x, multipliers)
+    acting = [(group, wrench, tuple(range(wrench.force.shape[1]))) for group, wrench in wrenches]
     penalties = system._penalties(frames, t)
     acting += [(group, penalties[number][1], group.moving(ground)) for number, group in _held(system).items()]
     given = [jnp.zeros(0, q.dtype), *(_power(group, wrench, bodies, frames) for group, wrench, bodies in acting)]
-    multipliers, instead = jnp.split(efforts, [state.multipliers.shape[0]])
     driving, slices = _driving_power(system, state, multipliers), system.row_slices()
     given += [jnp.sum(driving[slices[name][2]])[None] for group in _driven(system).values() for name in group.names]
     if any(group.body.driven for group in system.body_groups):

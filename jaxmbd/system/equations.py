@@ -1,8 +1,9 @@
 """The equations that every integrator works with, and what a user overrides who has equations and no bodies.
 
-M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
+M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x, lambda)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
 """
 
+import inspect
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -25,20 +26,23 @@ class AbstractSystem(eqx.Module):
 
     A subclass has the fields (or properties) `q0`, `v0` and the methods `mass`, `force`, and, as far as it needs them, `constraint`,
     `stiff_force` (family B), `potential_energy`, `normalize`. Differential states exist if it has `x0` and `state_rate`; then `force` and
-    `stiff_force` receive x as a fourth argument.
+    `stiff_force` receive x as a fourth argument. With `force_uses_multipliers = True`, `force` receives the multipliers as its last one.
     """
 
     q0: eqx.AbstractVar[Array]
     v0: eqx.AbstractVar[Array]
     observables: ClassVar[dict[str, Observable]] = {}
     """What a run can be asked for by name, besides the coordinates: functions of (system, state) as `at.system`, `at.state`."""
+    force_uses_multipliers: ClassVar[bool] = False
+    """Whether `force` depends on the multipliers, and takes them as its last argument: friction in a constraint. For HHT and BDF."""
 
     def mass(self, q: Float[Array, "q"]) -> Float[Array, "q q"]:
         """M(q). It may be singular where the constraints make up for it."""
         raise NotImplementedError
 
-    def force(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "q"]:
-        """Q without the stiff part: applied forces (family A) and terms that are quadratic in the velocity."""
+    def force(self, q: Array, v: Array, t: Array, *rest: Array) -> Float[Array, "q"]:
+        """Q without the stiff part: applied forces (family A) and terms that are quadratic in the velocity. The rest is x, if there are
+        differential states, then the multipliers, if `force_uses_multipliers`."""
         raise NotImplementedError
 
     def stiff_force(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "q"]:
@@ -98,6 +102,10 @@ class AbstractSystem(eqx.Module):
     def solve_mass(self, q: Array, force: Array) -> Array:
         """The a with M(q) a = force; where M is singular, the one that stays on the coordinates' own manifold (`normalize`)."""
         return solve_once(self.mass(q), force)
+
+    def multiplier_forces(self) -> tuple[str, ...]:
+        """Descriptions of what makes `force` depend on multipliers, which it then takes as its last argument."""
+        return (f"force(q, v, t, multipliers) of {type(self).__name__}",) if self.force_uses_multipliers else ()
 
     def own_acceleration(self, q: Array, v: Array) -> Array:
         """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
@@ -207,16 +215,18 @@ def check_shapes(system: AbstractSystem) -> None:
     if key in _CHECKED:
         return
 
+    _check_signature(system)
+
     def shapes(system):
         q, v, t, x = jnp.asarray(system.q0, float), jnp.asarray(system.v0, float), jnp.zeros(()), initial_states(system)
-        arguments = (q, v, t) if x.shape[-1] == 0 else (q, v, t, x)
+        rows = jnp.asarray(system.constraint(q, t))
         return {
             "q0": q,
             "v0": v,
             "mass(q)": jnp.asarray(system.mass(q)),
-            "force(q, v, t)": jnp.asarray(system.force(*arguments)),
-            "stiff_force(q, v, t)": jnp.asarray(system.stiff_force(*arguments)),
-            "constraint(q, t)": jnp.asarray(system.constraint(q, t)),
+            "force(q, v, t)": jnp.asarray(applied_force(system, q, v, t, x, rows)),
+            "stiff_force(q, v, t)": jnp.asarray(system.stiff_force(*_arguments(q, v, t, x))),
+            "constraint(q, t)": rows,
             "x0": x,
             "state_rate(x, q, v, t)": jnp.asarray(system.state_rate(x, q, v, t)),
         }
@@ -235,6 +245,15 @@ def check_shapes(system: AbstractSystem) -> None:
 
 
 _CHECKED: set[Any] = set()
+
+
+def _check_signature(system: AbstractSystem) -> None:
+    """A force that names multipliers must say that it wants them."""
+    if "multipliers" in inspect.signature(system.force).parameters and not system.force_uses_multipliers:
+        raise ValueError(
+            f"force of {type(system).__name__} has an argument `multipliers`: write force_uses_multipliers = True in the class, so that it "
+            "receives them."
+        )
 
 
 def initial_states(system: AbstractSystem) -> Float[Array, "x"]:
@@ -257,10 +276,17 @@ def mass_product(system: AbstractSystem, q: Array, a: Array) -> Array:
 
 
 @eqx.filter_jit
-def total_force(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Array:
-    """Q of both families."""
-    arguments = _arguments(q, v, t, x)
-    return system.force(*arguments) + system.stiff_force(*arguments)
+def total_force(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, multipliers: Array | None = None) -> Array:
+    """Q of both families. Multipliers are those of the kept rows, zero elsewhere; who has none must have refused `multiplier_forces`."""
+    return applied_force(system, q, v, t, x, multipliers) + system.stiff_force(*_arguments(q, v, t, x))
+
+
+def applied_force(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, multipliers: Array | None) -> Array:
+    """Q of family A, from the arguments that it takes."""
+    if not system.multiplier_forces():
+        return system.force(*_arguments(q, v, t, x))
+    assert multipliers is not None
+    return system.force(*_arguments(q, v, t, x), multipliers)
 
 
 def _arguments(q: Array, v: Array, t: Array, x: Array) -> tuple[Array, ...]:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from .elements import AbstractElement, Axis
 from .frames import Frame, Wrench, embed, norm, pair_wrench
+from .joints import AbstractJoint
 from .observable import FORCE, SPRING, STORE, TORSION, WORKER, Observable
 from .parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
 from .rotations import cross, fused_dot, rotation_vector
@@ -26,7 +27,13 @@ class AbstractForce(AbstractElement):
     kind: ClassVar[str] = "force"
     is_contact: ClassVar[bool] = False
     """Whether its power counts as contact power."""
+    shares_axis: ClassVar[bool] = False
+    """Whether its geometry is that of its joint, an `Axis`."""
     observables: ClassVar[dict[str, Observable]] = FORCE
+
+    def reaction_joints(self) -> tuple[str, ...]:
+        """The joints whose reactions `wrench` gets as further arguments, each a `JointReaction`."""
+        return ()
 
     def initial_state(self) -> Array:
         """The differential states that the element owns, at the start."""
@@ -279,6 +286,15 @@ class Bushing(AbstractForce):
         return 0.5 * deflection @ self.stiffness @ deflection
 
 
+def _joint_name(owner: str, joint: Any) -> str:
+    """Of a joint, or as it is."""
+    if isinstance(joint, AbstractJoint):
+        return joint.name
+    if isinstance(joint, str):
+        return joint
+    raise ValueError(f"{owner}: expected a joint or a joint's name, got {joint!r}.")
+
+
 class ForceFunction(AbstractForce):
     """A user's own law between two bodies.
 
@@ -286,6 +302,10 @@ class ForceFunction(AbstractForce):
     axes; the exact opposite acts on a. With differential states, `state` is their initial value, `function(a, b, t, x)` and
     `rate(a, b, t, x)` = x' receive them. A function may be an equinox Module: its array leaves are parameters then, named
     'element.leaf', and a new value does not recompile.
+
+    With `reactions`, a joint or several (or their names), the function gets one more argument for each, an `mbd.JointReaction`: what the
+    joint does to its second body, force [N], torque [N m] and the point [m] that they belong to. `JointFriction` is such a law. If
+    multipliers hold the joint, only HHT and BDF can solve for both together; if a penalty does, all integrators can.
     """
 
     name: str = eqx.field(static=True)
@@ -293,6 +313,8 @@ class ForceFunction(AbstractForce):
     function: Callable[..., tuple[Array, Array]]
     state: Float[Array, "x"] | None
     rate: Callable[..., Array] | None
+    joints: tuple[str, ...] = eqx.field(static=True)
+    """whose reactions the function receives"""
     stiff: bool = eqx.field(static=True)
     point_like: ClassVar[tuple[int, ...]] = (0, 1)
     parameters: ClassVar[dict[str, Parameter]] = {}
@@ -306,9 +328,15 @@ class ForceFunction(AbstractForce):
         *,
         state: Any = None,
         rate: Callable[..., Array] | None = None,
+        reactions: Any = (),
         stiff: bool = False,
     ):
         self._read_element(name, (a, b))
+        self.joints = tuple(
+            _joint_name(self.label, joint) for joint in (reactions if isinstance(reactions, tuple | list) else (reactions,))
+        )
+        if stiff and self.joints:
+            raise ValueError(f"{self.label}: a force that depends on reactions cannot be of family B; leave stiff out.")
         if not callable(function):
             raise ValueError(f"{self.label}: function must be callable, got {function!r}.")
         if (state is None) != (rate is None):
@@ -325,9 +353,12 @@ class ForceFunction(AbstractForce):
     def local(self, frames):
         return ()
 
-    def wrench(self, local, frames, angles, t, x):
+    def reaction_joints(self):
+        return self.joints
+
+    def wrench(self, local, frames, angles, t, x, *reactions):
         a, b = frames
-        force, torque = self.function(a, b, t) if self.state is None else self.function(a, b, t, x)
+        force, torque = self.function(a, b, t, *(() if self.state is None else (x,)), *reactions)
         return pair_wrench(a, b, b.position, jnp.asarray(force, float), jnp.asarray(torque, float))
 
     def state_rate(self, local, frames, angles, t, x):

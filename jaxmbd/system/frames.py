@@ -57,6 +57,17 @@ class Wrench(eqx.Module):
     torque: Float[Array, "bodies 3"]
 
 
+class JointReaction(eqx.Module):
+    """What a joint does to its second body, in the ground's axes; the opposite acts on the first."""
+
+    force: Float[Array, "3"]
+    """N"""
+    torque: Float[Array, "3"]
+    """N m, about the joint's point"""
+    point: Float[Array, "3"]
+    """m, the joint's point on the second body"""
+
+
 def ground_frame() -> Frame:
     return Frame(jnp.zeros(3), jnp.asarray(np.eye(3)), jnp.zeros(3), jnp.zeros(3))
 

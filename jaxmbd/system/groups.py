@@ -4,7 +4,7 @@ Elements of one kind are one Module whose leaves have a first axis, evaluated by
 time depend on the number of kinds, not of elements.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -27,6 +27,15 @@ def map_elements(function: Callable[..., Any], stacked: Any, *arguments: Any) ->
 def pick(stacked: Any, place: Any) -> Any:
     """One of a stack, or several; what is not stacked is shared."""
     return jax.tree.map(lambda leaf: leaf[place] if hasattr(leaf, "shape") else leaf, stacked)
+
+
+def gather(stacks: dict[int, Any], places: Sequence[tuple[int, int]]) -> Any:
+    """From stacks of one structure, what stands at these (stack, place), as one stack."""
+    used = sorted({stack for stack, _ in places})
+    sizes = [jax.tree.leaves(stacks[stack])[0].shape[0] for stack in used]
+    first = dict(zip(used, np.cumsum([0, *sizes[:-1]]), strict=True))
+    index = np.array([first[stack] + place for stack, place in places])
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[index], *(stacks[stack] for stack in used))
 
 
 class BodyGroup(eqx.Module):
@@ -60,6 +69,8 @@ class ElementGroup(eqx.Module):
     """frames that each element acts on; the last frame of all is the ground"""
     rows: tuple[int, ...] | None = eqx.field(static=True, default=None)
     """which of a joint's rows are used"""
+    joints: tuple[tuple[tuple[int, int], ...], ...] = eqx.field(static=True, default=())
+    """of forces that depend on reactions: for each element the joints, by the number of their group and their place in it"""
 
     def frames(self, frames: Frame) -> tuple[Frame, ...]:
         index = np.asarray(self.bodies)
@@ -74,6 +85,10 @@ class ElementGroup(eqx.Module):
 
     def wrapped_angles(self, local: Any, frames: Frame) -> Float[Array, "n angles"]:
         return map_elements(lambda e, *args: e.wrapped_angles(*args), self.element, local, self.frames(frames))
+
+    def joint_groups(self) -> set[int]:
+        """Numbers of the groups of joints whose reactions are asked for."""
+        return {number for joints in self.joints for number, _ in joints}
 
     @property
     def stiff(self) -> bool:

@@ -3,23 +3,22 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from .._precision import attainable
 from ..solvers.linear import solve_once
 from ..solvers.roots import AbstractEquations, implicit_root
+from .balance import accelerations
 from .equations import (
     AbstractSystem,
     constraint,
     constraint_and_force,
-    constraint_curvature,
     constraint_jacobian,
     constraint_rate,
     count_rows,
     initial_states,
     saddle_matrix,
     state_rate,
-    total_force,
 )
 from .redundancy import choose_rows
 from .state import Memory, State
@@ -30,6 +29,8 @@ class Violation(eqx.Module):
 
     position: Float[Array, "rows"]
     velocity: Float[Array, "rows"]
+    balanced: Bool[Array, ""]
+    """whether there are multipliers that fit forces which depend on them"""
 
     def small(self, tolerance: float) -> Array:
         return jnp.maximum(jnp.max(self.position, initial=0.0), jnp.max(self.velocity, initial=0.0)) < tolerance
@@ -127,11 +128,10 @@ def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory
     weight = projection_metric(mass, jacobian, kept)
     drive = constraint_rate(system, q, jnp.zeros_like(v), t)
     v = solve_once(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
-    right = jnp.concatenate([total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)])
-    z = solve_once(saddle_matrix(mass, jacobian, kept), right)
-    violation = Violation(jnp.abs(constraint(system, q, t)), jnp.abs(jacobian @ v + drive))
+    a, multipliers, balanced = accelerations(system, q, v, t, x, kept, saddle_matrix(mass, jacobian, kept))
+    violation = Violation(jnp.abs(constraint(system, q, t)), jnp.abs(jacobian @ v + drive), balanced)
     memory = Memory(system.angles(q), kept)
-    state = State(t, q, v, x, z[n:], z[:n], state_rate(system, x, q, v, t), memory)
+    state = State(t, q, v, x, multipliers, a, state_rate(system, x, q, v, t), memory)
     return state, violation, assembled
 
 

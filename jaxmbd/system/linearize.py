@@ -4,6 +4,9 @@ The null space of Phi_q gives minimal coordinates y, dq = N y. With K = d/dq (M 
 the differential states x, small motions obey
 
     N^T M N y'' + N^T C N y' + N^T K N y = N^T Q_x dx        dx' = g_q N y + g_v N y' + g_x dx
+
+Where forces depend on multipliers, N^T does not annihilate (Phi_q^T - Q_lambda) dlambda. L^T = N^T + N^T Q_lambda (Phi_q (Phi_q^T -
+Q_lambda))^-1 Phi_q does, and stands in its place.
 """
 
 from typing import Any
@@ -108,11 +111,17 @@ def _linearize(system: AbstractSystem, state: State, freedoms: int) -> Lineariza
     basis = tangent_rows(jax.lax.stop_gradient(jacobian), kept)[0][n - y :].T
     basis = basis - lift(jacobian @ basis)
 
+    pulling = kept * state.multipliers
+    left = basis.T
+    if system.multiplier_forces():
+        slope = kept * jax.jacfwd(lambda pull: total_force(system, q, jnp.zeros(n), t, x, pull))(pulling)
+        left = left + left @ slope @ jnp.linalg.solve(gram - jacobian @ slope, jacobian)
+
     def equations(s: Array) -> tuple[Array, Array, Array]:
         """M a + Phi_q^T lambda - Q, then g, then Phi_q a."""
         q, v, x = jnp.split(s, (n, 2 * n))
-        inertia = mass_product(system, q, a) + constraint_force(system, q, t, kept * state.multipliers)
-        force, rate = total_force(system, q, v, t, x), state_rate(system, x, q, v, t)
+        inertia = mass_product(system, q, a) + constraint_force(system, q, t, pulling)
+        force, rate = total_force(system, q, v, t, x, pulling), state_rate(system, x, q, v, t)
         return inertia - force, rate, constraint_rate(system, q, a, t)
 
     # One derivative of everything compiles faster than six.
@@ -122,8 +131,8 @@ def _linearize(system: AbstractSystem, state: State, freedoms: int) -> Lineariza
     # Neighbours accelerate along their own tangent space: Phi_q da = -(Phi_q a)_q dq.
     mass = system.mass(q)
     stiffness = stiffness @ basis - mass @ lift(kept[:, None] * bends[:, :n] @ basis)
-    mass, stiffness, damping = basis.T @ mass @ basis, basis.T @ stiffness, basis.T @ damping @ basis
-    driven = -jnp.linalg.solve(mass, jnp.concatenate([stiffness, damping, basis.T @ coupling], axis=1))
+    mass, stiffness, damping = left @ mass @ basis, left @ stiffness, left @ damping @ basis
+    driven = -jnp.linalg.solve(mass, jnp.concatenate([stiffness, damping, left @ coupling], axis=1))
     matrix = jnp.concatenate(
         [
             jnp.eye(y, 2 * y + x.shape[0], k=y),

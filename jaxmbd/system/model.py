@@ -17,6 +17,7 @@ from .drivers import Gear, Motion, RackAndPinion
 from .elements import AbstractElement, BodyName, ground
 from .forces import AbstractForce, Gravity, TorsionSpringDamper
 from .groups import BodyGroup, ElementGroup
+from .joint_friction import JointFriction
 from .joints import AbstractJoint, Revolute
 from .overlap import check_overlaps
 from .parameters import is_traced, unknown
@@ -62,10 +63,11 @@ class Model:
         body_groups = tuple(BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies))
         order = {name: i for i, name in enumerate(name for group in body_groups for name in group.names)}
         order[ground.name] = len(order)
+        joint_groups = _groups([e for e in elements if isinstance(e, AbstractJoint)], order, planar)
         system = System(  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
             body_groups,
-            _groups([e for e in elements if isinstance(e, AbstractJoint)], order, planar),
-            _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar),
+            joint_groups,
+            _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar, joint_groups),
             tuple(jax.tree.map(jnp.asarray, g) for g in gravity),
             planar,
         )
@@ -134,6 +136,20 @@ def _check_names(model: Model) -> None:
         for name in element.bodies:
             if element.bodies.count(name) > 1:
                 raise ValueError(f"{element.label} connects body {name!r} to itself.")
+    _check_reactions(model)
+
+
+def _check_reactions(model: Model) -> None:
+    """Forces that depend on reactions, and their joints."""
+    joints = {joint.name: joint for joint in model.joints}
+    for force in model.forces:
+        for name in force.reaction_joints() if isinstance(force, AbstractForce) else ():
+            if name not in joints:
+                raise ValueError(f"{force.label} depends on the reaction of an {unknown('joint', name, joints)}")
+            if isinstance(force, JointFriction) and not force.fits(joints[name]):
+                raise ValueError(
+                    f"{force.label} was made with another joint of the name {name!r} than the model's: they differ in kind or bodies."
+                )
 
 
 def _differences(one: AbstractBody, other: AbstractBody) -> list[str]:
@@ -195,7 +211,7 @@ def _anonymous(item: Any) -> Any:
     for field, value in vars(item).items():
         if field == "name":
             value = ""
-        elif field == "bodies":
+        elif field in ("bodies", "joints"):
             value = ("",) * len(value)
         elif field == "allow_overlap":
             value = False  # asked for once, at build
@@ -231,13 +247,17 @@ def _stack(items: Sequence[Any]) -> Any:
     return jax.tree.map(join, *(_anonymous(item) for item in items))
 
 
-def _groups(elements: Sequence[AbstractElement], order: dict[str, int], planar: bool) -> tuple[ElementGroup, ...]:
+def _groups(
+    elements: Sequence[AbstractElement], order: dict[str, int], planar: bool, joints: tuple[ElementGroup, ...] = ()
+) -> tuple[ElementGroup, ...]:
+    places = {name: (number, i) for number, group in enumerate(joints) for i, name in enumerate(group.names)}
     return tuple(
         ElementGroup(
             _stack(members),
             tuple(e.name for e in members),
             tuple(tuple(order[name] for name in e.bodies) for e in members),
             members[0].planar_rows if planar and isinstance(members[0], AbstractJoint) else None,
+            tuple(asked for e in members if isinstance(e, AbstractForce) and (asked := tuple(places[j] for j in e.reaction_joints()))),
         )
         for members in _by_kind(elements)
     )
@@ -253,9 +273,15 @@ def _report(system: System, analysis: Analysis, model: Model) -> None:
         )
     if analysis.redundant_joints:
         names = ", ".join(map(repr, analysis.redundant_joints))
+        loaded = [
+            force.label
+            for force in model.forces
+            if isinstance(force, AbstractForce) and set(force.reaction_joints()) & set(analysis.redundant_joints)
+        ]
+        consequence = f"; through {', '.join(loaded)} the motion depends on their choice" if loaded else ""
         warnings.warn(
-            f"redundant constraints: {analysis.redundant_rows} row(s) of the joints {names} follow from the others. The motion is exact; "
-            "reactions of the joints in that loop are not unique.",
+            f"redundant constraints: {analysis.redundant_rows} row(s) of the joints {names} follow from the others. "
+            f"{'' if loaded else 'The motion is exact; '}reactions of the joints in that loop are not unique{consequence}.",
             stacklevel=4,
         )
     if analysis.unfit_velocities:

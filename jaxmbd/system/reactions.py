@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .contact import AbstractContact, ContactLoads
-from .frames import Frame
+from .frames import Frame, JointReaction
 from .groups import ElementGroup, map_elements, pick
 from .rotations import skew
 from .state import State
@@ -20,20 +20,69 @@ if TYPE_CHECKING:
 
 
 def joint_reaction(system: "System", name: str, state: State) -> tuple[Array, Array]:
-    """Force and torque on the joint's second body, about the joint's point, in the ground's axes.
+    """Force and torque on the joint's second body, about the joint's point, in the ground's axes."""
+    number, place, _ = system.row_slices()[name]
+    found = reaction_at(system, number, place, state)
+    return found.force, found.torque
 
-    The equations of motion read M v' + Phi_q^T lambda = Q, so the joint does -lambda . dPhi on a virtual displacement: the force is the
-    derivative by a displacement of the second body, the torque that by a rotation of it about the joint's point.
-    """
-    group_number, place, where = system.row_slices()[name]
-    group = system.joint_groups[group_number]
-    every = system.frames(state.q, state.v)
-    joint, local, frames = _one(group, system._geometry().joints[group_number], place, every)
-    last = system._angles(every)[0][group_number][place] if joint.angles else jnp.zeros(0)
+
+def reaction_at(system: "System", number: int, place: int, state: State) -> JointReaction:
+    """Of one joint, by the number of its group and its place in it."""
+    frames, multipliers = system.frames(state.q, state.v), state.multipliers * state.memory.kept_rows
+    group, parts = _parts(system, {number}, frames, state.t, multipliers)[number]
+    return _reaction(group, state.t, *pick(parts, place))
+
+
+def multiplier_forces(system: "System") -> tuple[str, ...]:
+    """Descriptions of forces that depend on multipliers. Joints that penalties hold have reactions without them."""
+    found = []
+    for group in system.force_groups:
+        for name, joints in zip(group.names, group.joints, strict=False):  # no joints: none of the group asks for any
+            owners = [(system.joint_groups[number], place) for number, place in joints]
+            held = [repr(owner.names[place]) for owner, place in owners if owner.element.penalty is None]
+            if held:
+                found.append(f"force {name!r} (by the reaction of joint {', '.join(held)})")
+    return tuple(found)
+
+
+def joint_reactions(system: "System", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None) -> dict[int, JointReaction]:
+    """By the number of their group, the reactions of all its joints; None for multipliers if penalties hold them all."""
+    parts = _parts(system, wanted, frames, t, multipliers)
+    return {
+        number: map_elements(lambda *args, group=group: _reaction(group, t, *args), *own) for number, (group, own) in sorted(parts.items())
+    }
+
+
+def _parts(
+    system: "System", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None
+) -> dict[int, tuple[ElementGroup, tuple[Any, ...]]]:
+    """What `_reaction` needs of all joints of a group."""
+    if not wanted:
+        return {}
+    angles, slices = system._angles(frames)[0], system.row_slices()
+    penalties = system._penalties(frames, t) if any(system.joint_groups[number].element.penalty is not None for number in wanted) else {}
+    found = {}
+    for number in wanted:
+        group = system.joint_groups[number]
+        if number in penalties:
+            pulls, _ = penalties[number]
+        else:
+            assert multipliers is not None
+            begin, end = slices[group.names[0]][2].start, slices[group.names[-1]][2].stop
+            pulls = multipliers[begin:end].reshape(len(group.names), -1)
+        found[number] = group, (group.element, system._geometry().joints[number], group.frames(frames), angles[number], pulls)
+    return found
+
+
+def _reaction(
+    group: ElementGroup, t: Array, joint: Any, local: Any, frames: tuple[Frame, ...], last: Array, multipliers: Array
+) -> JointReaction:
+    """The equations of motion read M v' + Phi_q^T lambda = Q, so the joint does -lambda . dPhi on a virtual displacement: the force is the
+    derivative by a displacement of the second body, the torque that by a rotation of it about the joint's point."""
+    about = joint.reference_point(local, frames)
 
     def rows(shift: Array, turn: Array) -> Array:
         second = frames[1]
-        about = joint.reference_point(local, frames)
         rotation = jnp.eye(3) + skew(turn)
         moved = dataclasses.replace(
             second,
@@ -43,16 +92,12 @@ def joint_reaction(system: "System", name: str, state: State) -> tuple[Array, Ar
         seen = (frames[0], moved, *frames[2:])
         wrapped = joint.wrapped_angles(local, seen)
         angles = wrapped + jax.lax.stop_gradient(last - wrapped)
-        values = joint.rows(local, seen, angles, state.t)
-        return values if group.rows is None else values[jnp.asarray(group.rows)]
+        values = joint.rows(local, seen, angles, t)
+        return values if group.rows is None else values[np.asarray(group.rows)]
 
-    if joint.penalty is None:
-        multipliers = state.multipliers[where] * state.memory.kept_rows[where]
-    else:
-        multipliers = system.penalty_multipliers(state.q, state.v, state.t)[group_number][place]
     _, pull_back = jax.vjp(rows, jnp.zeros(3), jnp.zeros(3))
     force, torque = pull_back(multipliers)
-    return -force, -torque
+    return JointReaction(-force, -torque, about)
 
 
 def contact_places(system: "System") -> dict[str, list[tuple[int, int]]]:
@@ -98,8 +143,3 @@ def _joined(parts: list[ContactLoads], order: np.ndarray) -> ContactLoads:
         values = [getattr(part, field.name) for part in parts]
         fields[field.name] = None if any(value is None for value in values) else jnp.concatenate(values)[order]
     return ContactLoads(**fields)
-
-
-def _one(group: ElementGroup, local: Any, place: int, frames: Frame) -> tuple[Any, Any, tuple[Frame, ...]]:
-    """One element of a group, its geometry and its frames."""
-    return pick(group.element, place), pick(local, place), pick(group.frames(frames), place)

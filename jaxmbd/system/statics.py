@@ -1,6 +1,6 @@
 """Static equilibrium: positions, multipliers and differential states in which nothing wants to move.
 
-    Phi_q^T lambda - Q(q, 0, t, x) = 0        Phi(q, t) = 0        g(x, q, 0, t) = 0
+    Phi_q^T lambda - Q(q, 0, t, x, lambda) = 0        Phi(q, t) = 0        g(x, q, 0, t) = 0
 
 Newton's method alone finds any stationary point, unstable ones included, fails where the stiffness is singular (a
 pendulum at right angles to gravity), and drifts off along motions that nothing resists. So the search follows the
@@ -28,6 +28,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from .._precision import attainable
 from .._raising import raise_if
+from .balance import find_multipliers
 from .equations import (
     AbstractSystem,
     constraint,
@@ -124,8 +125,9 @@ def _failure(system: AbstractSystem, state: State) -> str:
 @eqx.filter_jit
 def _imbalance(system: AbstractSystem, state: State) -> tuple[Array, Array]:
     system = system.prepare().recall(state.memory)
-    force = total_force(system, state.q, jnp.zeros_like(state.q), state.t, state.x)
-    pull = constraint_force(system, state.q, state.t, state.memory.kept_rows * state.multipliers)
+    multipliers = state.memory.kept_rows * state.multipliers
+    force = total_force(system, state.q, jnp.zeros_like(state.q), state.t, state.x, multipliers)
+    pull = constraint_force(system, state.q, state.t, multipliers)
     return force - pull, jnp.abs(constraint(system, state.q, state.t))
 
 
@@ -161,15 +163,16 @@ class _Problem(eqx.Module):
         essential = jnp.concatenate([joints, jnp.zeros(len(self.held))])
         return jnp.concatenate([joints, choose_rows(self.jacobian(q), essential, kept)[m:]])
 
-    def force(self, q: Array, x: Array) -> Array:
-        return total_force(self.system, q, jnp.zeros_like(q), self.t, x)
+    def force(self, q: Array, x: Array, multipliers: Array) -> Array:
+        """Holds are no joints: their multipliers, the last ones, do not count."""
+        return total_force(self.system, q, jnp.zeros_like(q), self.t, x, multipliers[: multipliers.shape[0] - len(self.held)])
 
     def residual(self, z: Array, kept: Array) -> Array:
         q, multipliers, x = self.split(z)
         rows, pull_back = jax.vjp(self.rows, q)
         return jnp.concatenate(
             [
-                pull_back(kept * multipliers)[0] - self.force(q, x),
+                pull_back(kept * multipliers)[0] - self.force(q, x, kept * multipliers),
                 kept * rows + (1.0 - kept) * multipliers,
                 -state_rate(self.system, x, q, jnp.zeros_like(q), self.t),
             ]
@@ -184,9 +187,16 @@ class _Problem(eqx.Module):
 
     def accelerate(self, q: Array, x: Array, kept: Array) -> tuple[Array, Array]:
         """What the accelerations from rest would be, and the multipliers that go with them."""
-        matrix = saddle_matrix(self.system.mass(q), self.jacobian(q), kept)
-        solution = jnp.linalg.solve(matrix, jnp.concatenate([self.force(q, x), jnp.zeros_like(kept)]))
-        return solution[: q.shape[0]], solution[q.shape[0] :]
+        n, matrix = q.shape[0], saddle_matrix(self.system.mass(q), self.jacobian(q), kept)
+
+        def respond(multipliers: Array) -> Array:
+            return jnp.linalg.solve(matrix, jnp.concatenate([self.force(q, x, kept * multipliers), jnp.zeros_like(kept)]))
+
+        multipliers = jnp.zeros_like(kept)
+        if self.system.multiplier_forces():
+            multipliers, _ = find_multipliers(lambda pull: pull - respond(pull)[n:], multipliers)
+        solution = respond(multipliers)
+        return solution[:n], solution[n:]
 
     def inertia(self, q: Array, pace: Array) -> Array:
         """What pseudo-time adds to the derivative of the residual."""

@@ -16,8 +16,9 @@ from .elements import unwrap
 from .equations import AbstractSystem
 from .forces import AbstractForce, Gravity
 from .frames import Frame, Wrench, embed, ground_frame
-from .groups import BodyGroup, ElementGroup, Geometry, map_elements
+from .groups import BodyGroup, ElementGroup, Geometry, gather, map_elements
 from .penalties import penalty_wrench
+from .reactions import joint_reactions, multiplier_forces
 from .state import Memory
 from .views import owners_of_mechanism
 
@@ -128,9 +129,12 @@ class System(AbstractSystem):
         for where in slices:
             motion[where, where] = True
         for group in (*self.joint_groups, *self.force_groups):
-            for bodies in group.bodies:
+            for place, bodies in enumerate(group.bodies):
+                # A reaction depends on where the bodies of its joint are.
+                joints = group.joints[place] if group.joints else ()
+                others = [body for number, i in joints for body in self.joint_groups[number].bodies[i]]
                 for i in bodies:
-                    for j in bodies:
+                    for j in (*bodies, *others):
                         motion[slices[i], slices[j]] = True
         for group_number, place, where in self.row_slices().values():
             for i in self.joint_groups[group_number].bodies[place]:
@@ -208,10 +212,13 @@ class System(AbstractSystem):
         if self.geometry is not None:
             return self
         initial = self.frames(self.q0, self.v0)
-        geometry = Geometry(
-            tuple(group.local(initial) for group in self.joint_groups),
-            tuple(group.local(initial) for group in self.force_groups),
-        )
+        joints = tuple(group.local(initial) for group in self.joint_groups)
+
+        def local(group: ElementGroup) -> Any:
+            shared = group.element.shares_axis
+            return gather(dict(enumerate(joints)), [own[0] for own in group.joints]) if shared else group.local(initial)
+
+        geometry = Geometry(joints, tuple(local(group) for group in self.force_groups))
         return eqx.tree_at(lambda s: s.geometry, self, geometry, is_leaf=lambda leaf: leaf is None)
 
     def _geometry(self) -> Geometry:
@@ -357,24 +364,46 @@ class System(AbstractSystem):
 
     # --- forces -----------------------------------------------------------------------------------------------------------------------
 
-    def _wrenches(self, frames: Frame, t: Array, x: Array, wanted: Callable[[AbstractForce], bool]) -> Wrench:
+    def multiplier_forces(self):
+        return multiplier_forces(self)
+
+    def _wrenches(self, frames: Frame, t: Array, x: Array, multipliers: Array | None, wanted: Callable[[AbstractForce], bool]) -> Wrench:
         """On every body, the sum over the force elements that are wanted."""
-        acting = self._wrenches_by_group(frames, t, x, wanted)
+        acting = self._wrenches_by_group(frames, t, x, multipliers, wanted)
         owner = [body for group, _ in acting for bodies in group.bodies for body in bodies]
         return self._sum([w.force.reshape(-1, 3) for _, w in acting], [w.torque.reshape(-1, 3) for _, w in acting], owner)
 
     def _wrenches_by_group(
-        self, frames: Frame, t: Array, x: Array, wanted: Callable[[AbstractForce], bool] = lambda element: True
+        self,
+        frames: Frame,
+        t: Array,
+        x: Array,
+        multipliers: Array | None,
+        wanted: Callable[[AbstractForce], bool] = lambda element: True,
     ) -> list[tuple[ElementGroup, Wrench]]:
         """Of the force elements that are wanted: wrenches (n, bodies, 3) of each group."""
         _, angles = self._angles(frames)
+        acting = [
+            parts
+            for parts in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True)
+            if wanted(parts[0].element)
+        ]
+        asked = {number for group, *_ in acting for number in group.joint_groups()}
+        reactions = joint_reactions(self, asked, frames, t, multipliers)
         return [
             (
                 group,
-                map_elements(lambda e, loc, f, a, s: e.wrench(loc, f, a, t, s), group.element, local, group.frames(frames), angle, state),
+                map_elements(
+                    lambda e, loc, f, a, s, *r: e.wrench(loc, f, a, t, s, *r),
+                    group.element,
+                    local,
+                    group.frames(frames),
+                    angle,
+                    state,
+                    *(gather(reactions, joints) for joints in zip(*group.joints, strict=True)),
+                ),
             )
-            for group, local, angle, state in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True)
-            if wanted(group.element)
+            for group, local, angle, state in acting
         ]
 
     def _sum(self, forces: list[Array], torques: list[Array], owner: list[int]) -> Wrench:
@@ -397,9 +426,10 @@ class System(AbstractSystem):
         masses = jnp.concatenate([group.body.mass for group in self.body_groups])
         return masses[:, None] * sum((embed(g.acceleration) for g in only or self.gravity), jnp.zeros(3))
 
-    def force(self, q, v, t, *x):
+    def force(self, q, v, t, *rest):
         quadratic = self._by_body(lambda body, q, v: body.velocity_force(q, v), q, v)
-        applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, lambda element: not element.stiff)
+        *x, multipliers = rest if self.multiplier_forces() else (*rest, None)
+        applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, multipliers, lambda element: not element.stiff)
         if self.gravity:
             applied = Wrench(applied.force + self._weights(), applied.torque)
         return self._generalize(q, applied) + jnp.concatenate([part.ravel() for part in quadratic])
@@ -407,7 +437,7 @@ class System(AbstractSystem):
     def stiff_force(self, q, v, t, *x):
         frames, total = self.frames(q, v), []
         if any(group.element.stiff for group in self.force_groups):
-            total.append(self._wrenches(frames, t, x[0] if x else self.x0, lambda element: element.stiff))
+            total.append(self._wrenches(frames, t, x[0] if x else self.x0, None, lambda element: element.stiff))
         if penalties := self._penalties(frames, t):
             held = [self.joint_groups[number] for number in penalties]
             owner = [bodies[i] for group in held for bodies in group.bodies for i in group.moving(len(self.body_names))]
@@ -417,7 +447,7 @@ class System(AbstractSystem):
 
     def contact_power(self, q, v, t, *x):
         frames = self.frames(q, v)
-        applied = self._wrenches(frames, t, x[0] if x else self.x0, lambda element: element.is_contact)
+        applied = self._wrenches(frames, t, x[0] if x else self.x0, None, lambda element: element.is_contact)
         return jnp.sum(applied.force * frames.velocity[:-1] + applied.torque * frames.angular_velocity[:-1], axis=1)
 
     def _states_by_group(self, x: Array) -> list[Array]:

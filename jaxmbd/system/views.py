@@ -16,10 +16,10 @@ from jaxtyping import Array, Float
 from .bodies import AbstractBody
 from .contact import ContactLoads
 from .energy import Flows
-from .frames import Frame, Wrench, embed
+from .frames import Frame, JointReaction, Wrench, embed
 from .groups import pick
 from .observable import CONTACT, ENERGY, POINT, STORE, WORKER, Observable, Table, table_of
-from .reactions import contact_loads, contact_places, joint_reaction
+from .reactions import contact_loads, contact_places, joint_reaction, reaction_at
 from .state import State
 
 if TYPE_CHECKING:
@@ -137,6 +137,7 @@ class ElementView:
             (system.joint_groups, system._geometry().joints) if is_joint else (system.force_groups, system._geometry().forces)
         )
         self.element, self.local = pick(groups[number].element, place), pick(geometry[number], place)
+        self._joints = groups[number].joints[place] if groups[number].joints else ()
         self.frames: tuple[Frame, ...] = pick(groups[number].frames(scene.frames), place)
         self.angles = scene.angles[0 if is_joint else 1][number][place]
         self.t = scene.state.t
@@ -145,7 +146,12 @@ class ElementView:
     @cached_property
     def wrench(self) -> Wrench:
         """Of a force element."""
-        return self.element.wrench(self.local, self.frames, self.angles, self.t, self.x)
+        return self.element.wrench(self.local, self.frames, self.angles, self.t, self.x, *self.reactions)
+
+    @cached_property
+    def reactions(self) -> tuple[JointReaction, ...]:
+        """Of the joints that a force element asks for."""
+        return tuple(reaction_at(self.scene.system, number, place, self.scene.state) for number, place in self._joints)
 
     @cached_property
     def reaction(self) -> tuple[Array, Array]:
