@@ -67,17 +67,18 @@ def _held(structure: Any) -> bool:
 
 
 def _by_tolerance(tolerance: float) -> tuple[float, float]:
-    """(energy, momentum) of methods whose positions err by at most 100 tolerances over a few periods: momenta are as accurate as rates, which
-    vibrate a few times as fast as the whole moves, energies some times less."""
+    """(energy, momentum) of methods whose positions err by at most 100 tolerances over a few periods. Rates err by a few times more, as springs
+    vibrate a few times faster than the whole moves; momenta as much as rates, energies, with their squares, three times as much."""
     return 1e3 * tolerance, 3e2 * tolerance
 
 
 def _second_order(tolerance: float) -> tuple[float, float]:
-    """The same where positions err by 10 tolerance^(2/3), as HHT's, which loses energy by design, and all of second order."""
+    """The same where positions err by 10 tolerance^(2/3): HHT, which loses energy by design, and whatever is of second order."""
     return 1e2 * tolerance ** (2 / 3), 3e1 * tolerance ** (2 / 3)
 
 
 def _first_order(tolerance: float) -> tuple[float, float]:
+    """The same where they err by 10 tolerance^(1/2)."""
     return 1e2 * tolerance**0.5, 3e1 * tolerance**0.5
 
 

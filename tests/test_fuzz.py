@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from benchmarks.mechanism_checks import METHODS, examine
-from benchmarks.random_mechanisms import random_structure
+from benchmarks.random_mechanisms import ROWS, random_structure
 
 DRAWS = 4
 FLOATING = {"planar": False, "penalty": False, "floating": True, "lossless": True}
@@ -26,6 +26,16 @@ def test_random_mechanisms_obey_mechanics(integrator, seed, given):
     outcomes = [examine(structure, structure.draw(draw), METHODS[integrator]) for draw in range(DRAWS)]
     assert [outcome.findings for outcome in outcomes] == [[]] * DRAWS, structure
     assert [outcome.result for outcome in outcomes] == ["successful"] * DRAWS, structure
+
+
+def test_all_kinds_of_joints_and_loops_are_drawn():
+    structures = [random_structure(seed) for seed in range(200)]
+    kinds = {joint.kind for structure in structures for joint in structure.joints}
+    assert kinds == {*ROWS[False], "Gear", "RackAndPinion", "Motion"}
+    assert len(kinds) == 16  # as many as the library has
+    assert sum(len(structure.joints) > len(structure.points) for structure in structures) > 50
+    for flag in ("planar", "floating", "lossless", "stiff", "penalty", "contacts", "driven", "parallel_axes"):
+        assert 5 < sum(getattr(structure, flag) for structure in structures) < 195
 
 
 def test_a_careless_run_is_found():
