@@ -66,6 +66,11 @@ def _held(structure: Any) -> bool:
     return structure.penalty or not structure.joints
 
 
+def _without_rows(structure: Any) -> bool:
+    """Not even those of Euler parameters: Newmark's methods are none for multipliers, and say so."""
+    return _held(structure) and structure.planar
+
+
 def _by_tolerance(tolerance: float) -> tuple[float, float]:
     """(energy, momentum) of methods whose positions err by at most 100 tolerances over a few periods. Rates err by a few times more, as springs
     vibrate a few times faster than the whole moves; momenta as much as rates, energies, with their squares, three times as much."""
@@ -104,8 +109,10 @@ METHODS: dict[str, Method] = {
         lambda size, rate, every: mbd.SemiExplicit(tolerance=rate, length_scale=size), _held, *_second_order(1e-6), balance=None
     ),
     "theta": Method(lambda size, rate, every: mbd.Theta(tolerance=rate, length_scale=size), _held, *_second_order(1e-6), balance=None),
-    "trapezoidal": Method(lambda size, rate, every: mbd.Trapezoidal(rate, length_scale=size), _held, *_second_order(1e-6), balance=0.1),
-    "newmark": Method(lambda size, rate, every: mbd.Newmark(rate, length_scale=size), _held, *_first_order(1e-6), balance=0.1),
+    "trapezoidal": Method(
+        lambda size, rate, every: mbd.Trapezoidal(rate, length_scale=size), _without_rows, *_second_order(1e-6), balance=0.1
+    ),
+    "newmark": Method(lambda size, rate, every: mbd.Newmark(rate, length_scale=size), _without_rows, *_first_order(1e-6), balance=0.1),
     # Without damping it grows by design.
     "explicit-nystrom": Method(
         lambda size, rate, every: mbd.ExplicitNystrom(rate, length_scale=size),
