@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 import jaxmbd as mbd
@@ -183,7 +184,11 @@ def test_a_bushing_yields_by_its_matrices(loads, name):
     shift = axes.T @ (p2 - p1)
     shift_rate = axes.T @ (v2 - v1 - np.cross(a.spin, p2 - p1))
     turn = Rotation.from_matrix(axes.T @ b.turn).as_rotvec()
-    load = -stiffness @ [*shift, *turn] - damping @ [*shift_rate, *(axes.T @ (b.spin - a.spin))]
+    load = -stiffness @ [*shift, *turn]
+    # A rotation d turns the rotation vector by J^-1 d, where J is the integral of the rotations from none to the whole.
+    whole = expm(np.block([[hat(turn), np.eye(3)], [np.zeros((3, 6))]]))
+    load[3:] = np.linalg.solve(whole[:3, 3:].T, load[3:])
+    load -= damping @ [*shift_rate, *(axes.T @ (b.spin - a.spin))]
     np.testing.assert_allclose(b.force, axes @ load[:3], atol=ROUNDING)
     np.testing.assert_allclose(b.torque, axes @ load[3:] + np.cross(p2 - b.r, axes @ load[:3]), atol=ROUNDING)
 
@@ -213,7 +218,7 @@ def test_point_forces_and_torques_keep_to_the_axes_they_are_given_in(loads):
         np.testing.assert_allclose(b[name].torque, torque + np.cross(lever, force), atol=ROUNDING, err_msg=name)
 
 
-@pytest.mark.parametrize("name", ["spring", "penalty"])
+@pytest.mark.parametrize("name", ["spring", "penalty", "bushing", "diagonal"])
 def test_a_spring_at_rest_pulls_down_the_slope_of_its_energy(loads, name):
     """Both parts of the generalised force that Euler parameters admit: across p, not along it."""
     for suffix in ("a", "b"):
