@@ -89,9 +89,11 @@ class AbstractNewmark(AbstractIntegrator):
         if is_traced(c) or (second_order and damped) or count_rows(system) == 0:
             return
         if not damped:
+            joints = count_rows(system) > system.own_rows()
+            which = "" if joints else ", as the Euler parameters of bodies in space have"
             warnings.warn(
                 f"{name} with alpha = 0 and gamma = 1/2 is the trapezoidal rule, which is unstable on constraints with multipliers (index "
-                "3): errors grow after some seconds. Use HHT with alpha < 0, or penalty joints.",
+                f"3){which}: errors grow after some seconds. Use HHT with alpha < 0{', or penalty joints' if joints else ''}.",
                 stacklevel=4,
             )
         else:

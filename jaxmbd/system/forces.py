@@ -17,7 +17,7 @@ from .frames import Frame, Wrench, embed, norm, pair_wrench
 from .joints import AbstractJoint
 from .observable import FORCE, SPRING, STORE, TORSION, WORKER, Observable
 from .parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
-from .rotations import cross, fused_dot, rotation_vector
+from .rotations import cross, fused_dot, rotation_vector, torque_of_moment
 
 
 class AbstractForce(AbstractElement):
@@ -242,7 +242,8 @@ class Bushing(AbstractForce):
     """A 6 x 6 spring-damper: displacement and small rotation of b against a, in axes that are fixed in a and start along the ground's.
 
     Six numbers are a diagonal: (N/m, N/m, N/m, N m/rad, N m/rad, N m/rad). The rotation enters as its rotation vector, so it
-    must stay below half a turn. Of family B.
+    must stay below half a turn. The spring's load is the slope of its energy, deflection . stiffness . deflection / 2, however far it is
+    turned. Of family B.
     """
 
     name: str = eqx.field(static=True)
@@ -278,8 +279,9 @@ class Bushing(AbstractForce):
         drift = b.point_velocity(local.point_b) - a.point_velocity(local.point_a)
         drift = drift - cross(a.angular_velocity, offset)
         rate = jnp.concatenate([axes.T @ drift, axes.T @ (b.angular_velocity - a.angular_velocity)])
-        load = -(self.stiffness @ deflection + self.damping @ rate)
-        return pair_wrench(a, b, b.point(local.point_b), axes @ load[:3], axes @ load[3:])
+        elastic, viscous = self.stiffness @ deflection, self.damping @ rate
+        torque = torque_of_moment(deflection[3:], elastic[3:]) + viscous[3:]
+        return pair_wrench(a, b, b.point(local.point_b), -axes @ (elastic[:3] + viscous[:3]), -axes @ torque)
 
     def potential(self, local, frames, angles):
         _, _, deflection = self._deflection(local, *frames)

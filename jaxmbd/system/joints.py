@@ -83,6 +83,12 @@ class AbstractJoint(AbstractElement):
         """What the joint keeps at zero. `angles` are those of `wrapped_angles`, followed over full turns."""
         raise NotImplementedError
 
+    def separation(self, local: Any, a: Frame, b: Frame) -> Float[Array, "3"]:
+        """From the point on a to the point on b: zero with a multiplier, in whatever axes. A penalty leaves some, and its damper sees it in
+        the axes of a: in the ground's it would brake bodies that turn as one, by a torque that comes from nowhere."""
+        offset = b.point(local.point_b) - a.point(local.point_a)
+        return offset if self.penalty is None else a.local_direction(offset)
+
     def reference_point(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "3"]:
         """The point of space about which the reaction torque on the last body counts."""
         return frames[1].point(local.point_b)
@@ -134,7 +140,7 @@ class Revolute(AbstractAxisJoint):
     __init__ = AbstractAxisJoint.__init__
 
     def rows(self, local, frames, angles, t):
-        return jnp.concatenate([local.offset(*frames), _parallel_rows(local, *frames)])
+        return jnp.concatenate([self.separation(local, *frames), _parallel_rows(local, *frames)])
 
 
 class Cylindrical(AbstractAxisJoint):
@@ -238,7 +244,7 @@ class Spherical(AbstractJoint):
         return Axis.between(frames[0], frames[1], embed(self.point), jnp.array([0.0, 0.0, 1.0]))
 
     def rows(self, local, frames, angles, t):
-        return local.offset(*frames)
+        return self.separation(local, *frames)
 
 
 class Fixed(AbstractJoint):
@@ -258,7 +264,7 @@ class Fixed(AbstractJoint):
         return Axis.between(frames[0], frames[1], frames[1].position, jnp.array([0.0, 0.0, 1.0]))
 
     def rows(self, local, frames, angles, t):
-        return jnp.concatenate([local.offset(*frames), _parallel_rows(local, *frames), _no_spin_row(local, *frames)])
+        return jnp.concatenate([self.separation(local, *frames), _parallel_rows(local, *frames), _no_spin_row(local, *frames)])
 
 
 class _TwoAxes(eqx.Module):
@@ -331,9 +337,7 @@ class Universal(AbstractJoint):
         return _TwoAxes.between(frames, embed(self.point), self.axis1, self.axis2)
 
     def rows(self, local, frames, angles, t):
-        a, b = frames
-        offset = b.point(local.point_b) - a.point(local.point_a)
-        return jnp.concatenate([offset, local.cosine(frames)[None]])
+        return jnp.concatenate([self.separation(local, *frames), local.cosine(frames)[None]])
 
 
 class Perpendicular(AbstractJoint):

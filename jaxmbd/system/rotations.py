@@ -138,6 +138,22 @@ def rotation_vector(A: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return factor * s
 
 
+def torque_of_moment(turn: Float[Array, "3"], moment: Float[Array, "3"]) -> Float[Array, "3"]:
+    """The torque that does the work moment . d(turn) on a body whose rotation vector is `turn`, by less than a full turn.
+
+    The rotation vector does not change by the rotation itself but by its part along the axis and by J^-1 of the rest: the torque is J^-T moment,
+    with J^-T = 1 + turn x / 2 + c turn x turn x and c = 1 / angle^2 - 1 / (2 angle tan(angle / 2)), by its series near zero. Along the axis, and
+    for small rotations, it is the moment.
+    """
+    square = fused_dot(turn, turn)
+    small = square < 0.05
+    angle = jnp.sqrt(jnp.where(small, 1.0, square))
+    series = 1.0 / 12.0 + square * (1.0 / 720.0 + square * (1.0 / 30240.0 + square / 1209600.0))
+    c = jnp.where(small, series, 1.0 / angle**2 - 0.5 / (angle * jnp.tan(0.5 * angle)))
+    across = cross(turn, moment)
+    return moment + 0.5 * across + c * cross(turn, across)
+
+
 def unit(u: Float[Array, "n"]) -> Float[Array, "n"]:
     """u over its length; directions are checked not to be zero when they are read."""
     return u / jnp.sqrt(u @ u)

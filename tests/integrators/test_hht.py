@@ -152,6 +152,11 @@ class TestSpecialCases:
         with pytest.warns(UserWarning, match="unstable on constraints"):
             method.check(pendulum)
 
+    def test_undamped_rules_do_not_ask_for_penalties_where_there_are_no_joints(self):
+        body = mbd.Model([mbd.RigidBody("body", 1.0, (1.0, 1.0, 1.0))], forces=[mbd.Gravity((0.0, 0.0, -9.81))]).build()
+        with pytest.warns(UserWarning, match=r"as the Euler parameters of bodies in space have: .* Use HHT with alpha < 0\.$"):
+            mbd.Trapezoidal().check(body)
+
     def test_damped_newmark_says_that_it_is_first_order(self, pendulum):
         with pytest.warns(UserWarning, match="only first order"):
             mbd.Newmark().check(pendulum)

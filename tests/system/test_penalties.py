@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.system.rotations import from_ground
 
 HELD = mbd.Penalty(3e4, 50.0, 200.0, 4.0)
 
@@ -44,6 +45,33 @@ def test_a_penalty_pulls_along_the_derivatives_of_its_rows(a, which):
 
     found, expected = both(system.q0 + 0.05 * rng.normal(size=14), system.v0 + 0.05 * rng.normal(size=14), jnp.asarray(0.1))
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * np.max(np.abs(expected)))
+
+
+def test_dampers_of_penalties_turn_nothing_that_turns_as_one():
+    """Joints that share a point, and have been torn from it: what they do to their bodies adds up to no force and no moment, dampers too,
+    and bodies that turn as one rigid body are not braked."""
+    rng, point, axis = np.random.default_rng(0), (0.5, 0.2, 0.1), (0.3, 1.0, -0.4)
+    bodies = [mbd.RigidBody(f"body{i}", 1.0, (0.2, 0.3, 0.4), rng.normal(size=3), rng.normal(size=4)) for i in range(8)]
+    held = [
+        mbd.Spherical("ball", "body0", "body1", point, penalty=HELD),
+        mbd.Revolute("hinge", "body2", "body3", point, axis, penalty=HELD),
+        mbd.Universal("cross", "body4", "body5", point, axis, (1.0, -0.3, 0.0), penalty=HELD),
+        mbd.Fixed("weld", "body6", "body7", penalty=HELD),
+    ]
+    system = mbd.Model(bodies, held).build().prepare()
+    q, _ = system.normalize(system.q0 + 0.05 * rng.normal(size=56), jnp.zeros(56))
+    spin, places = jnp.array([3.0, -1.0, 2.0]), q.reshape(8, 7)
+    as_one = jnp.concatenate([jnp.cross(spin, places[:, :3]), 0.5 * jax.vmap(from_ground, (0, None))(places[:, 3:], spin)], axis=1).ravel()
+    wrench = jax.jit(lambda v: [w for _, w in system._penalties(system.frames(q, v), jnp.zeros(())).values()])
+    still, whirling, apart = (wrench(v) for v in (jnp.zeros(56), as_one, system.normalize(q, as_one + rng.normal(size=56))[1]))
+    for pair, (a, b, c) in enumerate(zip(still, whirling, apart, strict=True)):
+        size = np.max(np.abs(c.force))
+        np.testing.assert_allclose(b.force, a.force, atol=1e-12 * size)
+        np.testing.assert_allclose(b.torque, a.torque, atol=1e-12 * size)
+        moment = np.sum(c.torque[0] + np.cross(places[2 * pair : 2 * pair + 2, :3], c.force[0]), axis=0)
+        np.testing.assert_allclose(np.sum(c.force[0], axis=0), 0.0, atol=1e-12 * size)
+        np.testing.assert_allclose(moment, 0.0, atol=1e-12 * size)
+        assert np.max(np.abs(c.torque - a.torque)) > 1.0
 
 
 def test_a_drive_with_a_penalty_follows_full_turns():
