@@ -10,8 +10,9 @@ Every mechanism is measured in fresh processes: `cold` starts with an empty comp
 - `first`: building the model and a first step outside of `jit`, as `jaxmbd run` does it: all programs together;
 - `run`, `gradient`, `vmap`: the run as a compiled function of one parameter, its derivative, and 64 lanes of it; compiled, not executed.
 
-Seconds are CPU seconds of all threads, which other work on the machine disturbs least; the stages of `first` are wall times. Equations are those of the jaxpr with all that it contains, kernels the operations that the compiled program hands out. A program with
-host callbacks is never taken from the cache: `hits` says how many were, of how many.
+Seconds are CPU seconds of all threads, which other work on the machine disturbs least; the stages of `first` are wall times. Equations are
+those of the jaxpr with all that it contains, kernels the operations that the compiled program hands out. `hits` says how many programs came
+from the cache, of how many; one with host callbacks never does.
 """
 
 import argparse
@@ -24,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,7 +152,7 @@ def staged(clock: Clock, function: Callable[..., Any], argument: Any) -> dict[st
     compiled = lowered.compile()
     marks.append(time.process_time())
     found = clock.stop()
-    found |= dict(zip(("trace", "lower", "xla"), (b - a for a, b in zip(marks, marks[1:], strict=False)), strict=True))
+    found |= dict(zip(("trace", "lower", "xla"), (b - a for a, b in pairwise(marks)), strict=True))
     return found | {"equations": equations(traced.jaxpr.jaxpr), "kernels": kernels(compiled.as_text() or "")}
 
 
