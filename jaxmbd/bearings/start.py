@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._compiling import compiled_in_haste
 from ..system.equations import acceleration_a
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
@@ -71,7 +72,7 @@ class _Scales(eqx.Module):
     torque: Float[Array, ""]
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _axial_residual_and_slope(system: System, scales: _Scales, z: Array) -> tuple[Array, Array]:
     def residual(z: Array) -> Array:
         unknown = scales.origin + z * scales.unknown
@@ -209,7 +210,7 @@ _TETHER = 1e3
 """N/m, towards the pitch circle: a ball that nothing touches has no place of its own; millinewtons over a clearance"""
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _balance(system: System, around: Array, middle: Array, orbit: Array, free: str, unknown: Array) -> tuple[Array, Array]:
     """Unbalanced forces [N] with the centrifugal force of the orbit, and their derivative; the unknowns are micrometres."""
     count = around.shape[0]
