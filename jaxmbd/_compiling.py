@@ -7,6 +7,7 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax._src.core import trace_state_clean
 
 _Function = TypeVar("_Function", bound=Callable)
 _IN_HASTE = {"xla_backend_optimization_level": 0, "xla_cpu_use_fusion_emitters": False}
@@ -19,9 +20,8 @@ def compiled_in_haste(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*arguments, **keywords):
-        # Within another program there are no settings of its own: an array that is made there is traced.
-        inside = isinstance(jnp.zeros(()), jax.core.Tracer)
-        return (carefully if inside else _in_haste(function))(*arguments, **keywords)
+        # Within another program, or a derivative, there are no settings of its own.
+        return (_in_haste(function) if trace_state_clean() else carefully)(*arguments, **keywords)
 
     return call  # pyright: ignore[reportReturnType]
 

@@ -4,6 +4,7 @@ Seen from a frame that goes round with a ball, that motion is a state of rest: t
 accelerations of the bearing's own elements against those of that motion, so that a run from here has no transient but a physical one.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -85,7 +86,18 @@ def _axial_residual_and_slope(system: System, scales: _Scales, z: Array) -> tupl
         load = system.get("inner.mass") * inner[2]
         return jnp.concatenate([force / scales.force, load[None] / scales.force, torque / scales.torque])
 
-    return residual(z), jax.jacfwd(residual)(z)
+    return _with_slope(residual, z)
+
+
+def _with_slope(function: Callable[[Array], Array], at: Array) -> tuple[Array, Array]:
+    """A function's value and derivative, traced once for both."""
+
+    def twice(at: Array) -> tuple[Array, Array]:
+        value = function(at)
+        return value, value
+
+    slope, value = jax.jacfwd(twice, has_aux=True)(at)
+    return value, slope
 
 
 def _balls(system: System) -> slice:
@@ -227,7 +239,7 @@ def _balance(system: System, around: Array, middle: Array, orbit: Array, free: s
         outward = mass * (jnp.sum(ball[:, :2] * around, axis=1) + orbit**2 * (middle + shift)) - _TETHER * shift
         return jnp.concatenate([outward, mass * ball[:, 2] - _TETHER * height, system.get("inner.mass") * inner[moves]])
 
-    return residual(unknown), jax.jacfwd(residual)(unknown)
+    return _with_slope(residual, unknown)
 
 
 def _without_friction(bearing: "DeepGroove") -> Start:
