@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TypeVar
 
 import equinox as eqx
@@ -24,6 +25,12 @@ def compiled_in_haste(function: _Function) -> _Function:
         return (_in_haste(function) if trace_state_clean() else carefully)(*arguments, **keywords)
 
     return call  # pyright: ignore[reportReturnType]
+
+
+def evaluated_now() -> AbstractContextManager[None]:
+    """Where numbers are computed while another program is traced. Elsewhere it does nothing, for within it JAX would compile, one by one, all
+    operations on constants of the programs that are traced there."""
+    return nullcontext() if trace_state_clean() else jax.ensure_compile_time_eval()
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from .._compiling import compiled_in_haste
+from .._compiling import compiled_in_haste, evaluated_now
 from ..system.equations import acceleration_a
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
@@ -55,7 +55,7 @@ def quasi_static(bearing: "DeepGroove") -> Start:
     at the speeds of pure rolling."""
     if is_traced(bearing):
         raise ValueError("the quasi-static start of the bearing cannot be traced: compute start = bearing.start() first, and pass it on.")
-    with jax.ensure_compile_time_eval():
+    with evaluated_now():
         if "z" in bearing.free and bearing.radial_load == 0 and bearing.axial_load != 0:
             return _axial(bearing)
         return _without_friction(bearing)
