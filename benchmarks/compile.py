@@ -1,6 +1,6 @@
 """What starting costs: seconds of tracing, lowering and XLA, equations and kernels, cold and warm; and the memory of a batch.
 
-    python benchmarks/compile.py                        # all, some twenty minutes on two cores; the vehicle's gradient is half of it
+    python benchmarks/compile.py                        # all; the vehicle's gradient takes minutes
     python benchmarks/compile.py --quick                # the small mechanisms
     python benchmarks/compile.py --against HEAD~3       # the same of another commit, interleaved, and the ratios
     python benchmarks/compile.py --only hmmwv --kinds first run

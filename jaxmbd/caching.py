@@ -27,7 +27,7 @@ _redirecting = threading.Lock()
 
 
 def cache_compilations(folder: str | os.PathLike[str] | None = None, *, limit: int = 1_000_000_000) -> Path | None:
-    """Keeps compiled programs in a folder, so that the next process loads them: a second start of a small mechanism takes a quarter of the
+    """Keeps compiled programs in a folder, so that the next process loads them: a second start of a small mechanism takes a third of the
     time of the first. Call it once, right after the import. The command line does so by itself.
 
     - `folder`: by default `jaxmbd/compilations` in the user's folder for caches (`XDG_CACHE_HOME` or `~/.cache`, `~/Library/Caches` on macOS,
