@@ -5,6 +5,8 @@ from . import bearings as bearings
 from . import control as control
 from . import problems as problems
 from . import view as view
+from .bridges import to_diffrax as to_diffrax
+from .caching import cache_compilations as cache_compilations
 from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
 from .fusing import fuse_loops as fuse_loops

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import __version__
+from .caching import cache_compilations
 from .fusing import fuse_loops
 from .integrators.base import AbstractIntegrator
 from .integrators.bdf import BDF
@@ -56,14 +57,19 @@ def command() -> int:
     """What the installed command runs: `main` in a process of its own."""
     with suppress(RuntimeError):  # a JAX without the option is only slower
         fuse_loops()
-    return main()
+    return main(own_process=True)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command and returns its exit code: 0 done, 1 the simulation failed, 2 the command makes no sense."""
+def main(arguments: Sequence[str] | None = None, own_process: bool = False) -> int:
+    """Runs the command and returns its exit code: 0 done, 1 the simulation failed, 2 the command makes no sense.
+
+    `own_process`: settings of JAX may be changed, for nobody else uses it.
+    """
     try:
         options = _parser().parse_args(arguments)
         with _plain_warnings():
+            if own_process and options.cache:
+                cache_compilations()
             return options.command(options)
     except UsageError as error:
         print(f"jaxmbd: error: {error}", file=sys.stderr)
@@ -87,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     listing = commands.add_parser("list", help="show the problems", description="Shows the problems, with their options.")
-    listing.set_defaults(command=_list)
+    listing.set_defaults(command=_list, cache=False)
 
     run = commands.add_parser(
         "run",
@@ -123,6 +129,9 @@ def _parser() -> argparse.ArgumentParser:
         help="another value for a parameter: spring.stiffness=300, a vector as gravity.acceleration=0,-1.62,0",
     )
     run.add_argument("--out", type=Path, metavar="DIR", help="where results go; default: jaxmbd-results/NAME")
+    run.add_argument(
+        "--no-cache", dest="cache", action="store_false", help="compile anew, and do not keep what was compiled for the next start"
+    )
     return parser
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from . import loop
+from ._compiling import compiled_in_haste
 from .control import AbstractController
 from .derivatives import run
 from .integrators.base import AbstractIntegrator
@@ -264,7 +265,7 @@ def consistent_start(system: AbstractSystem) -> State:
     return state
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _consistent(system: AbstractSystem) -> tuple[AbstractSystem, State, Violation, Array]:
     given, system = _beginning(system), system.prepare()
     q, v = system.normalize(given.q, given.v)
@@ -319,7 +320,7 @@ def _stats(after: loop.Stretch, orders: Array | np.ndarray | None = None) -> dic
 # --- stretch after stretch, outside jit -----------------------------------------------------------------------------------------------------
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _start_segments(job: _Job):
     return _start(job)
 

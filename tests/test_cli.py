@@ -151,7 +151,7 @@ def test_help_names_every_flag(capsys):
         main(["run", "--help"])
     assert end.value.code == 0
     printed = capsys.readouterr().out
-    for flag in ("--integrator", "--tolerance", "--t1", "--step", "--set", "--option", "--out"):
+    for flag in ("--integrator", "--tolerance", "--t1", "--step", "--set", "--option", "--out", "--no-cache"):
         assert flag in printed
 
 

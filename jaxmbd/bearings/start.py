@@ -4,6 +4,7 @@ Seen from a frame that goes round with a ball, that motion is a state of rest: t
 accelerations of the bearing's own elements against those of that motion, so that a run from here has no transient but a physical one.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._compiling import compiled_in_haste, evaluated_now
 from ..system.equations import acceleration_a
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
@@ -53,7 +55,7 @@ def quasi_static(bearing: "DeepGroove") -> Start:
     at the speeds of pure rolling."""
     if is_traced(bearing):
         raise ValueError("the quasi-static start of the bearing cannot be traced: compute start = bearing.start() first, and pass it on.")
-    with jax.ensure_compile_time_eval():
+    with evaluated_now():
         if "z" in bearing.free and bearing.radial_load == 0 and bearing.axial_load != 0:
             return _axial(bearing)
         return _without_friction(bearing)
@@ -71,7 +73,7 @@ class _Scales(eqx.Module):
     torque: Float[Array, ""]
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _axial_residual_and_slope(system: System, scales: _Scales, z: Array) -> tuple[Array, Array]:
     def residual(z: Array) -> Array:
         unknown = scales.origin + z * scales.unknown
@@ -84,7 +86,18 @@ def _axial_residual_and_slope(system: System, scales: _Scales, z: Array) -> tupl
         load = system.get("inner.mass") * inner[2]
         return jnp.concatenate([force / scales.force, load[None] / scales.force, torque / scales.torque])
 
-    return residual(z), jax.jacfwd(residual)(z)
+    return _with_slope(residual, z)
+
+
+def _with_slope(function: Callable[[Array], Array], at: Array) -> tuple[Array, Array]:
+    """A function's value and derivative, traced once for both."""
+
+    def twice(at: Array) -> tuple[Array, Array]:
+        value = function(at)
+        return value, value
+
+    slope, value = jax.jacfwd(twice, has_aux=True)(at)
+    return value, slope
 
 
 def _balls(system: System) -> slice:
@@ -209,7 +222,7 @@ _TETHER = 1e3
 """N/m, towards the pitch circle: a ball that nothing touches has no place of its own; millinewtons over a clearance"""
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _balance(system: System, around: Array, middle: Array, orbit: Array, free: str, unknown: Array) -> tuple[Array, Array]:
     """Unbalanced forces [N] with the centrifugal force of the orbit, and their derivative; the unknowns are micrometres."""
     count = around.shape[0]
@@ -226,7 +239,7 @@ def _balance(system: System, around: Array, middle: Array, orbit: Array, free: s
         outward = mass * (jnp.sum(ball[:, :2] * around, axis=1) + orbit**2 * (middle + shift)) - _TETHER * shift
         return jnp.concatenate([outward, mass * ball[:, 2] - _TETHER * height, system.get("inner.mass") * inner[moves]])
 
-    return residual(unknown), jax.jacfwd(residual)(unknown)
+    return _with_slope(residual, unknown)
 
 
 def _without_friction(bearing: "DeepGroove") -> Start:

@@ -6,10 +6,10 @@ not (a given length, a motion that starts elsewhere) are the positions assembled
 
 from typing import NamedTuple
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from .._compiling import compiled_in_haste
 from .._precision import attainable
 from .equations import constraint, constraint_jacobian, constraint_rate
 from .initial import first_memory, project_position
@@ -30,7 +30,7 @@ class Analysis(NamedTuple):
     """joints that the given velocities do not satisfy"""
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _evaluate(system: System, q):
     """Phi, Phi_q, Phi_t, Phi' at q (None: at the start), the rows to keep, and the given velocities."""
     t = jnp.zeros(())
@@ -43,7 +43,7 @@ def _evaluate(system: System, q):
     return constraint(system, q, t), jacobian, at_rest, at_rest + jacobian @ system.v0, kept, system.v0
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _assemble(system: System, kept):
     system = system.prepare().recall(first_memory(system))
     return project_position(system, system.q0, jnp.zeros(()), kept)[0]

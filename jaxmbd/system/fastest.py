@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._compiling import compiled_in_haste
 from .contact import AbstractContact
 from .equations import (
     AbstractSystem,
@@ -61,7 +62,7 @@ class Stiffness(eqx.Module):
     """1/s, slope of friction by slip, at rest"""
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool) -> tuple[Modes, dict[int, Stiffness]]:
     """The fastest motions of a prepared system at a consistent state, and, by number of force group, those of contacts.
 

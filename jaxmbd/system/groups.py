@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .bodies import AbstractBody
+from .elements import unwrap
 from .forces import AbstractForce
 from .frames import Frame
 
@@ -115,3 +116,25 @@ class Geometry(eqx.Module):
 
     joints: tuple[Any, ...]
     forces: tuple[Any, ...]
+
+
+class LazyAngles(Sequence[Array]):
+    """Angles (n, width) of every group, each computed when it is looked at: constraints know nothing of springs, nor forces of joints."""
+
+    def __init__(self, groups: Sequence[ElementGroup], locals_: Sequence[Any], frames: Frame, last: Array | None, start: int):
+        widths = [len(group.names) * group.element.angles for group in groups]
+        self._starts = start + np.cumsum([0, *widths])
+        self._groups, self._locals, self._frames, self._last = groups, locals_, frames, last
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __getitem__(self, number):  # pyright: ignore[reportIncompatibleMethodOverride] (no slices)
+        group = self._groups[number]
+        n, width = len(group.names), group.element.angles
+        if width == 0:
+            return jnp.zeros((n, 0))
+        wrapped = group.wrapped_angles(self._locals[number], self._frames)
+        if self._last is None:
+            return wrapped
+        return unwrap(wrapped, self._last[self._starts[number] : self._starts[number + 1]].reshape(n, width))

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from .._compiling import compiled_in_haste
 from .contact import AbstractContact
 from .groups import map_elements
 from .system import System
@@ -42,7 +42,7 @@ def check_overlaps(system: System, contacts: Sequence[AbstractContact]) -> None:
     )
 
 
-@eqx.filter_jit
+@compiled_in_haste
 def _depths(system: System) -> list[tuple[Array, Array]]:
     """Of every group of contacts: the deepest spot of each pair, and the pair's size."""
     frames, geometry = system.frames(system.q0, jnp.zeros_like(system.q0)), system.prepare().geometry

@@ -12,11 +12,10 @@ from jaxtyping import Array, Float
 
 from . import energy, naming, stiff
 from .assembly import sum_by_owner
-from .elements import unwrap
 from .equations import AbstractSystem
 from .forces import AbstractForce, Gravity
 from .frames import Frame, Wrench, embed, ground_frame
-from .groups import BodyGroup, ElementGroup, Geometry, gather, map_elements
+from .groups import BodyGroup, ElementGroup, Geometry, LazyAngles, gather, map_elements
 from .penalties import penalty_wrench
 from .reactions import joint_reactions, multiplier_forces
 from .state import Memory
@@ -296,26 +295,14 @@ class System(AbstractSystem):
 
     # --- angles over full turns -------------------------------------------------------------------------------------------------------
 
-    def _angles(self, frames: Frame) -> tuple[list[Array], list[Array]]:
+    def _angles(self, frames: Frame) -> tuple[LazyAngles, LazyAngles]:
         """Relative angles of joint groups and force groups, followed over full turns."""
-        geometry, start = self._geometry(), 0
-        joints, forces = [], []
-        for groups, locals_, found in (
-            (self.joint_groups, geometry.joints, joints),
-            (self.force_groups, geometry.forces, forces),
-        ):
-            for group, local in zip(groups, locals_, strict=True):
-                n, width = len(group.names), group.element.angles
-                if width == 0:
-                    found.append(jnp.zeros((n, 0)))
-                    continue
-                wrapped = group.wrapped_angles(local, frames)
-                if self.last_angles is not None:
-                    last = self.last_angles[start : start + n * width].reshape(n, width)
-                    wrapped = unwrap(wrapped, last)
-                found.append(wrapped)
-                start += n * width
-        return joints, forces
+        geometry = self._geometry()
+        count = sum(len(group.names) * group.element.angles for group in self.joint_groups)
+        return (
+            LazyAngles(self.joint_groups, geometry.joints, frames, self.last_angles, 0),
+            LazyAngles(self.force_groups, geometry.forces, frames, self.last_angles, count),
+        )
 
     def angles(self, q):
         joints, forces = self._angles(self.frames(q, jnp.zeros_like(q)))
@@ -459,6 +446,8 @@ class System(AbstractSystem):
         return found
 
     def state_rate(self, x, q, v, t):
+        if x.shape[-1] == 0:
+            return x
         frames = self.frames(q, v)
         _, angles = self._angles(frames)
         rates = [jnp.zeros(0)]

@@ -46,7 +46,8 @@ class Scene:
 
     @cached_property
     def angles(self) -> tuple[list[Array], list[Array]]:
-        return self.system._angles(self.frames)
+        joints, forces = self.system._angles(self.frames)
+        return list(joints), list(forces)
 
     @cached_property
     def states(self) -> list[Array]:
