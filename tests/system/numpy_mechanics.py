@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
+from scipy.linalg import expm
 
 from jaxmbd.system.reactions import joint_reaction
 
@@ -160,3 +161,10 @@ def all_reactions(solution, names) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """What `solution.reaction` gives, for many joints with one compilation."""
     found = _reactions(solution.system, solution.states, tuple(names))
     return {name: (np.asarray(force), np.asarray(torque)) for name, (force, torque) in found.items()}
+
+
+def torque_of_moment(turn, moment) -> np.ndarray:
+    """The torque that works moment . d(turn) on a rotation vector. A rotation d changes it by J^-1 d, where J is the integral of the rotations
+    from none to the whole."""
+    whole = expm(np.block([[hat(turn), np.eye(3)], [np.zeros((3, 6))]]))
+    return np.linalg.solve(whole[:3, 3:].T, moment)

@@ -27,7 +27,7 @@ from .joint_models import (
     slide,
     swing,
 )
-from .numpy_mechanics import Load, at, inertial_load, unit
+from .numpy_mechanics import Load, at, inertial_load, torque_of_moment, unit
 
 VIOLATION = 1e-9
 """What a run promises at every accepted step; the corrector stops at 1e-10 of the length scale."""
@@ -305,7 +305,8 @@ def test_reactions_come_in_opposite_pairs(spatial):
     base = spatial.base
     turn = Rotation.from_matrix(base.A @ base.A[0].T).as_rotvec()
     pull = -(base.r - base.r[0]) * MOUNT.stiffness - base.velocity * MOUNT.damping
-    twist = -turn * MOUNT.turn_stiffness - base.spin * MOUNT.turn_damping
+    elastic = np.stack([torque_of_moment(angle, angle * MOUNT.turn_stiffness) for angle in turn])
+    twist = -elastic - base.spin * MOUNT.turn_damping
     total = Load(*inertial_load(base, MOUNT.mass, MOUNT.inertia)) - Load(MOUNT.mass * GRAVITY + pull, twist)
     force, moment = total.force, total.torque + np.cross(base.r, total.force)
     for name, body in spatial.bodies.items():
