@@ -318,7 +318,7 @@ def _top(motion: Top) -> mbd.Model:
     return mbd.Model([top], [mbd.Spherical("tip", mbd.ground, top, (0.0, 0.0, 0.0))], [mbd.Gravity((0.0, 0.0, -STANDARD_GRAVITY))])
 
 
-def _tumbling(motion: Tumbling) -> mbd.Model:
+def tumbling_model(motion: Tumbling) -> mbd.Model:
     body = mbd.RigidBody("body", 2.0, motion.inertia, velocity=motion.velocity, angular_velocity=motion.spin)
     return mbd.Model([body], forces=[mbd.Gravity((0.0, 0.0, 0.0))])
 
@@ -374,7 +374,7 @@ def _problems() -> dict[str, SmoothProblem]:
     for name, (model, t1, motion, inline) in plane.items():
         found[f"{name}-3d"] = SmoothProblem(functools.partial(_lifted, model, inline), t1, motion, in_space=True)
     found["spinning-top"] = SmoothProblem(lambda: _top(top), 1.2, top)
-    found["tumbling-body"] = SmoothProblem(lambda: _tumbling(tumbling), 4.0, tumbling)
+    found["tumbling-body"] = SmoothProblem(lambda: tumbling_model(tumbling), 4.0, tumbling)
     return found
 
 

@@ -130,7 +130,7 @@ class DormandPrince(AbstractStateSpace):
         rates = jnp.zeros((7, start.shape[0])).at[0].set(rate(first))
         (end, rates), powers = jax.lax.scan(stage, (first, rates), (jnp.arange(1, 7), jnp.asarray(_STAGES[1:])))
         error = h * _ERROR @ rates
-        errors = self.errors(state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
+        errors = self.errors(system, state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
         info = self.judge(state, end, here, errors, _work(end, 6), jax.lax.stop_gradient(jnp.max(powers)))
         return end.to_state(state.memory, Carried(self.next_partition(system, end))), Scratch(here, end.tangent), info
 
@@ -263,7 +263,7 @@ class AdamsPECE(AbstractStateSpace):
         first = Point.of_state(state, here), jnp.zeros_like(start)
         (end, _), (predicted, corrected) = jax.lax.scan(evaluate_row, first, weights)
         error = (corrected - predicted) * missed_implicit / (missed_explicit - missed_implicit)
-        errors = self.errors(state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
+        errors = self.errors(system, state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
         info = self.judge(state, end, here, errors, _work(end, 2))
         return end.to_state(state.memory, history.push(end, self.next_partition(system, end))), Scratch(here, end.tangent), info
 

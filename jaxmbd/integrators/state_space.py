@@ -59,10 +59,12 @@ class AbstractStateSpace(AbstractIntegrator):
         given = read_independent(system, self.independent)
         return first_partition(system.recall(state.memory), state.memory, state.q, state.t, given)
 
-    def errors(self, old: State, new: Point, partition: Partition, position: Array, rate: Array, x: Array) -> Float[Array, "errors"]:
+    def errors(
+        self, system: AbstractSystem, old: State, new: Point, partition: Partition, position: Array, rate: Array, x: Array
+    ) -> Float[Array, "errors"]:
         """Estimated errors of y, y', x over what the tolerances allow (4)."""
         y = partition.independent
-        pairs = ((old.q[y], new.q[y], position), (old.v[y], new.v[y], rate), (old.x, new.x, x))
+        pairs = ((system.sizes(old.q)[y], system.sizes(new.q)[y], position), (old.v[y], new.v[y], rate), (old.x, new.x, x))
         allowed = [self.atol + self.rtol * jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b, _ in pairs]
         return jax.lax.stop_gradient(jnp.concatenate([error / scale for (_, _, error), scale in zip(pairs, allowed, strict=True)]))
 

@@ -24,6 +24,7 @@ from .rotations import (
     from_body,
     from_ground,
     fused_dot,
+    half_turn,
     invert_symmetric,
     planar_rotation,
     product,
@@ -94,6 +95,10 @@ class AbstractBody(eqx.Module):
     def from_motion(self, q: Array, motion: Array) -> Array:
         """The rates that `to_motion` turns into this."""
         return motion
+
+    def move(self, q: Array, motion: Array) -> Array:
+        """Where the body is after a motion from q on, along and about the axes that it has there; a turn is axis times angle."""
+        return q + self.from_motion(q, motion)
 
     def velocity_force(self, q: Array, v: Array) -> Array:
         """The generalised force that is quadratic in the velocity, on the right-hand side."""
@@ -387,6 +392,10 @@ class RigidBody(AbstractBody):
     def from_motion(self, q, motion):
         p = q[3:]
         return jnp.concatenate([product(rotation_matrix(p), motion[:3]), 0.5 * from_body(p, motion[3:])])
+
+    def move(self, q, motion):
+        p, (cosine, sine) = q[3:], half_turn(motion[3:])
+        return jnp.concatenate([q[:3] + product(rotation_matrix(p), motion[:3]), cosine * p + from_body(p, sine)])
 
     def own_acceleration(self, q, v):
         # p.p'' = -p'.p'

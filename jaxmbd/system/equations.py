@@ -131,6 +131,31 @@ class AbstractSystem(eqx.Module):
         """The rates that `to_motion` turns into this."""
         return motion
 
+    def move(self, q: Array, motion: Array) -> Array:
+        """The configuration after a motion from q on, in the directions of `to_motion`. Turning evenly about an axis is a straight line."""
+        return q + motion
+
+    def sizes(self, q: Array) -> Array:
+        """What a relative error of each coordinate is relative to."""
+        return jnp.abs(q)
+
+    @property
+    def base(self) -> "AbstractSystem":
+        """The system whose equations these are, in other coordinates."""
+        return self
+
+    def unfold(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
+        """Coordinates of `base` and their first two derivatives by time."""
+        return q, v, a
+
+    def push(self, q: Array, columns: Float[Array, "q k"]) -> Array:
+        """Small motions as motions of `base`."""
+        return columns
+
+    def pull(self, q: Array, columns: Array) -> Float[Array, "q k"]:
+        """Forces on `base` as forces on these coordinates."""
+        return columns
+
     def stiff_part(self) -> "AbstractSystem":
         """Those bodies that family B touches, with what is stiff between them: its coordinates are `stiff_coordinates()`, its differential
         states `stiff_states()`."""

@@ -15,8 +15,9 @@ from .equations import AbstractSystem, constraint_jacobian
 from .naming import find_coordinates
 from .state import Memory
 
-_WORSE = 4.0
-"""A choice is reconsidered when dependent coordinates move this many times faster than they did when it was made."""
+_WORSE = 1.5
+"""A choice is reconsidered when dependent coordinates move this many times faster than they did when it was made. Early: near a dead point all
+higher derivatives grow, and steps with the error; changing costs a one-step method nothing, and there are hardly more changes."""
 _TURNS = 0.1
 """How much a coordinate that is no length [1/m] counts beside one that is, in the search for dependent ones: angles make the better
 independent coordinates of a chain, because the motion is smoother in them."""

@@ -21,7 +21,6 @@ from .equations import (
     constraint,
     constraint_acceleration,
     constraint_and_force,
-    constraint_curvature,
     constraint_jacobian,
     constraint_rate,
     mass_product,
@@ -82,26 +81,30 @@ def evaluate(
     """The whole state from its independent part. `guess` are positions to begin the search for dependent ones with, `factors` those of Phi_u
     somewhere near. `system` must have recalled the memory."""
     q, (converged, iterations, jacobians, worst) = _positions(system, memory, partition, t, y, guess, factors)
-    here = tangent(system, memory, partition, q, t)
+    here, base, still = tangent(system, memory, partition, q, t), system.base, jnp.zeros_like(q)
     q = q - jax.lax.stop_gradient(here.lift(constraint(system, q, t)[here.rows]))
-    v = here.slope @ y_rate - here.lift(constraint_rate(system, q, jnp.zeros_like(q), t)[here.rows])
-    offset = -here.lift(constraint_curvature(system, q, v, t)[here.rows])
-    force = total_force(system, q, v, t, x)
-    inertia, _ = reduced_mass(system, here, q)
-    right = here.slope.T @ (force - mass_product(system, q, offset))
-    a = here.slope @ linear.solve_differentiably(inertia, linear.factorize(jax.lax.stop_gradient(inertia)), right) + offset
-    multipliers = here.multipliers(force - mass_product(system, q, a), memory.kept_rows.shape[0])
+    v = here.slope @ y_rate - here.lift(constraint_rate(base, *system.unfold(q, still, still)[:2], t)[here.rows])
+    place, rate, bend = system.unfold(q, v, still)
+    offset = -here.lift(constraint_acceleration(base, place, rate, bend, t)[here.rows])
+    bend = bend + system.push(q, offset[:, None])[:, 0]
+    force = total_force(base, place, rate, t, x)
+    inertia, slope, _ = reduced_mass(system, here, q, place)
+    right = slope.T @ (force - mass_product(base, place, bend))
+    y_bend = linear.solve_differentiably(inertia, linear.factorize(jax.lax.stop_gradient(inertia)), right)
+    left = system.pull(q, (force - mass_product(base, place, slope @ y_bend + bend))[:, None])[:, 0]
+    multipliers = here.multipliers(left, memory.kept_rows.shape[0])
     return Point(
-        *(t, q, v, x, multipliers, a, state_rate(system, x, q, v, t)),
+        *(t, q, v, x, multipliers, here.slope @ y_bend + offset, state_rate(base, x, place, rate, t)),
         jax.lax.stop_gradient(here),
         *(converged, iterations, jacobians, worst),
     )
 
 
-def reduced_mass(system: AbstractSystem, here: Tangent, q: Array) -> tuple[Float[Array, "y y"], Float[Array, "q y"]]:
-    """N^T M N, and M N."""
-    product = jax.vmap(lambda column: mass_product(system, q, column), in_axes=1, out_axes=1)(here.slope)
-    return here.slope.T @ product, product
+def reduced_mass(system: AbstractSystem, here: Tangent, q: Array, place: Array) -> tuple[Float[Array, "y y"], Array, Array]:
+    """N^T M N, with N in the coordinates of the system's base, which are at `place`; N, and M N."""
+    slope = system.push(q, here.slope)
+    product = jax.vmap(lambda column: mass_product(system.base, place, column), in_axes=1, out_axes=1)(slope)
+    return slope.T @ product, slope, product
 
 
 class _Closing(AbstractEquations):
@@ -157,8 +160,8 @@ class Jacobians(eqx.Module):
 def differentiate(system: AbstractSystem, point: State | Point, memory: Memory, here: Tangent) -> Jacobians:
     """Exact derivatives of the reduced equations at a consistent state.
 
-    Differentiating the equations that (q, v, q'', lambda) satisfy, along motions that satisfy them too: with dq = N dy and a dv that keeps
-    Phi' = 0, the equations R = M q'' + Phi_q^T lambda - Q and Phi'' change by dR and dPhi'' at fixed q'' and lambda, and
+    Differentiating the equations that (q, v, q'', lambda) satisfy, lambda of all rows, along motions that satisfy them too: with dq = N dy and a
+    dv that keeps Phi' = 0, the equations R = M q'' + Phi_q^T lambda - Q and Phi'' change by dR and dPhi'' at fixed q'' and lambda, and
 
         N^T M N dy'' = -N^T (dR - M lift(dPhi''))
 
@@ -166,31 +169,36 @@ def differentiate(system: AbstractSystem, point: State | Point, memory: Memory, 
     matrix, in every direction; the tests compare the two.
     """
     q, v, x, t, a = point.q, point.v, point.x, point.t, point.acceleration
-    pulling = memory.kept_rows * point.multipliers
+    pulling, base = memory.kept_rows * point.multipliers, system.base
     n, d, k = q.shape[0], here.slope.shape[1], x.shape[0]
 
     def equations(q, v, x, t):
-        _, pull = constraint_and_force(system, q, t, pulling)
-        motion = mass_product(system, q, a) + pull - total_force(system, q, v, t, x)
-        return motion, constraint_acceleration(system, q, v, a, t)[here.rows], state_rate(system, x, q, v, t)
+        place, rate, bend = system.unfold(q, v, a)
+        _, pull = constraint_and_force(base, place, t, pulling)
+        motion = mass_product(base, place, bend) + pull - total_force(base, place, rate, t, x)
+        return motion, constraint_acceleration(base, place, rate, bend, t)[here.rows], state_rate(base, x, place, rate, t)
+
+    def rows_rate(q, v, t):
+        place, rate, _ = system.unfold(q, v, jnp.zeros(n))
+        return constraint_rate(base, place, rate, t)
 
     def follow(dq, dt):
         """The dv at fixed y' that goes with dq and dt."""
-        change = jax.jvp(lambda q, t: constraint_rate(system, q, v, t), (q, t), (dq, dt))[1]
+        change = jax.jvp(lambda q, t: rows_rate(q, v, t), (q, t), (dq, dt))[1]
         return -here.lift(change[here.rows])
 
     # Directions: y at fixed t, then t at fixed y, then y', then x.
-    drift = -here.lift(constraint_rate(system, q, jnp.zeros(n), t)[here.rows])
+    drift = -here.lift(rows_rate(q, jnp.zeros(n), t)[here.rows])
     dq = jnp.concatenate([here.slope.T, drift[None], jnp.zeros((d + k, n))])
     dt = jnp.zeros(2 * d + k + 1).at[d].set(1.0)
     dv = jnp.concatenate([jax.vmap(follow)(dq[: d + 1], dt[: d + 1]), here.slope.T, jnp.zeros((k, n))])
     dx = jnp.eye(2 * d + k + 1, k, k=-(2 * d + 1))
     change = jax.vmap(lambda *direction: jax.jvp(equations, (q, v, x, t), direction)[1])(dq, dv, dx, dt)
     motion, bend, rate = change
-    inertia, product = reduced_mass(system, here, q)
+    inertia, slope, product = reduced_mass(system, here, q, system.unfold(q, v, a)[0])
     # lift(bend)^T M N, without M itself: M is symmetric.
-    pushed = here.solve(bend.T).T @ product[here.partition.dependent]
-    right = -(motion @ here.slope - pushed).T
+    pushed = here.solve(bend.T).T @ system.pull(q, product)[here.partition.dependent]
+    right = -(motion @ slope - pushed).T
     accelerations = linear.solve_differentiably(inertia, linear.factorize(jax.lax.stop_gradient(inertia)), right)
     whole = jnp.concatenate([accelerations, rate.T])
     return Jacobians(whole[:, :d], whole[:, d + 1 :], whole[:, d])

@@ -276,12 +276,19 @@ class System(AbstractSystem):
         return jnp.concatenate([part.ravel() for part in parts])
 
     def from_motion(self, q, motion):
+        return self._by_motion(lambda body, q, motion: body.from_motion(q, motion), q, motion)
+
+    def move(self, q, motion):
+        return self._by_motion(lambda body, q, motion: body.move(q, motion), q, motion)
+
+    def _by_motion(self, function: Callable[..., Array], q: Array, motion: Array) -> Array:
+        """function(body, q_body, motion_body) of all bodies, one after the other."""
         results, coordinate, place = [], 0, 0
         for group in self.body_groups:
             n, width, freedoms = len(group.names), group.coordinates, len(group.body.motion_lengths())
             own = q[coordinate : coordinate + n * width].reshape(n, width)
             part = motion[place : place + n * freedoms].reshape(n, freedoms)
-            results.append(map_elements(lambda body, q, motion: body.from_motion(q, motion), group.body, own, part).ravel())
+            results.append(map_elements(function, group.body, own, part).ravel())
             coordinate, place = coordinate + n * width, place + n * freedoms
         return jnp.concatenate(results)
 

@@ -9,6 +9,7 @@ import pytest
 import jaxmbd as mbd
 from jaxmbd.system.equations import constraint, constraint_acceleration, constraint_force, constraint_rate, mass_product, total_force
 from jaxmbd.system.initial import initial_state
+from jaxmbd.system.local import LocalSystem
 from jaxmbd.system.naming import find_coordinates
 from jaxmbd.system.partition import first_partition, tangent
 from jaxmbd.system.reduction import differentiate, evaluate
@@ -101,6 +102,55 @@ class TestReduction:
             np.testing.assert_allclose(ours.by_position, by_y, rtol=1e-8, atol=1e-9 * scale)
             np.testing.assert_allclose(ours.by_rate, np.concatenate([by_rate, by_x], axis=1), rtol=1e-8, atol=1e-9 * scale)
             np.testing.assert_allclose(ours.by_time, by_t, rtol=1e-8, atol=1e-9 * scale)
+
+
+@eqx.filter_jit
+def there_and_back(system, state):
+    """A state of local coordinates a little away from their origin, seen from outside, and what it leaves of the equations of motion."""
+    local = LocalSystem(system, state.q)
+    seen = local.enter(state)
+    partition = first_partition(local, seen.memory, seen.q, seen.t, None)
+    here, chosen = tangent(local, seen.memory, partition, seen.q, seen.t), partition.independent
+    point = evaluate(local, seen.memory, partition, seen.t, seen.q[chosen] + 0.3, seen.v[chosen] + 0.1, seen.x, seen.q, here.factors)
+    back = local.leave(point.to_state(state.memory, partition))
+    pulled = constraint_force(system, back.q, back.t, back.multipliers)
+    motion = mass_product(system, back.q, back.acceleration) + pulled - total_force(system, back.q, back.v, back.t, back.x)
+    levels = (
+        constraint(system, back.q, back.t),
+        constraint_rate(system, back.q, back.v, back.t),
+        constraint_acceleration(system, back.q, back.v, back.acceleration, back.t),
+    )
+    return (local, seen, partition), local.leave(seen), levels, motion
+
+
+@pytest.fixture(scope="module")
+def moved():
+    system, state = prepared(mbd.problems.double_pendulum(spatial=True).build())
+    return state, *there_and_back(system, state)
+
+
+class TestLocalCoordinates:
+    """Of rigid bodies in space: turns about their own axes in the place of Euler parameters."""
+
+    def test_the_origin_is_the_state_itself(self, moved):
+        state, _, same, _, _ = moved
+        for field in ("q", "v", "acceleration", "multipliers"):
+            np.testing.assert_allclose(getattr(same, field), getattr(state, field), rtol=1e-10, atol=1e-10)
+
+    def test_equations_hold_away_from_it(self, moved):
+        _, _, _, levels, motion = moved
+        assert np.max(np.abs(levels[0])) < 1e-11
+        assert np.max(np.abs(levels[1])) < 1e-9
+        # Accelerations are of the size of 1e6, from a spring that is bent by 0.3 rad.
+        assert np.max(np.abs(levels[2])) < 1e-3
+        assert np.max(np.abs(motion)) < 1e-3
+
+    def test_derivatives_are_exact(self, moved):
+        ours, (by_y, by_rate, _, by_t) = both_derivatives(*moved[1])
+        scale = 1 + np.max(np.abs(by_rate))
+        np.testing.assert_allclose(ours.by_position, by_y, rtol=1e-8, atol=1e-9 * scale)
+        np.testing.assert_allclose(ours.by_rate, by_rate, rtol=1e-8, atol=1e-9 * scale)
+        np.testing.assert_allclose(ours.by_time, by_t, rtol=1e-8, atol=1e-9 * scale)
 
 
 def test_the_start_is_not_moved():
