@@ -70,8 +70,10 @@ class BDF(AbstractIntegrator):
       undamped vibrations that are not to be resolved.
     - `form`: "two-field" (q, lambda) or "three-field" (q, v, lambda). `scaling`: "none", "left", "multipliers" (three-field only) or "full".
       All give the same motion, as long as rounding errors do not show: `mbd.conditioning` compares them.
-    - `index`: 3, or "stabilized-2": velocities satisfy the constraints as well, q' = v - Phi_q^T mu (Gear, Gupta, Leimkuhler). None is 3,
-      unless forces depend on multipliers: at index 3 these are wrong by half in the first step, and by an order where steps change.
+    - `index`: 3, or "stabilized-2": velocities satisfy the constraints as well, q' = v - Phi_q^T mu (Gear, Gupta, Leimkuhler). None is the
+      latter wherever velocities must be right: where their error is controlled (but for a fixed `order`, which is for comparisons), and where
+      forces depend on multipliers. At index 3 velocities across the constraints change with step and order; stiff dampers answer, and a run
+      may crawl at order 1 (the governor of `benchmarks/turning.py`). Multipliers are wrong by half there in the first step.
     - `k_ave` [N/m], `m_ave` [kg]: of the scaling factor s = k_ave + m_ave / h^2 (28); None: estimated at the start.
     - `orders`: the orders of all steps, to replay a run: `BDF(orders=solution.orders)` with `simulate(..., step=solution.steps)`.
     - `corrector`: what Newton may leave of the tolerance. `stop`: of what: "motion" asks for positions, differential states and constraints
@@ -167,7 +169,7 @@ class BDF(AbstractIntegrator):
         return LocalError()
 
     def suited(self, system: AbstractSystem) -> "BDF":
-        if not (self.any_index and system.multiplier_forces()):
+        if not self.any_index or not (system.multiplier_forces() or (self.velocity_error and self.fixed_order is None)):
             return self
         return eqx.tree_at(lambda s: s.layout, self, dataclasses.replace(self.layout, stabilized=True), is_leaf=lambda n: n is self.layout)
 
@@ -306,7 +308,7 @@ class BDF(AbstractIntegrator):
             parts = equations.split(scaling.expand(dy))
             sizes = jnp.maximum(rms(parts["q"] * weight), rms(parts["x"] * state_weight)) / (self.tolerance * self.corrector)
             if self.controls_velocities:  # of the velocities, this is the part that q has in them
-                left = VELOCITY_CORRECTOR * self._allowed + 0.5 * velocity_rounding(scratch.largest_q, leading)
+                left = VELOCITY_CORRECTOR * self._allowed + 0.2 * velocity_rounding(scratch.largest_q, leading)
                 sizes = jnp.maximum(sizes, leading * rms(parts["q"] * velocity_weight) / left)
             return constant * sizes
 
@@ -343,7 +345,7 @@ class BDF(AbstractIntegrator):
         states = grid.misses(new.x, past.x) * state_weight
         sizes = jnp.maximum(norms(positions), norms(states))
         if self.controls_velocities:
-            rounding = 4.0 * velocity_rounding(scratch.largest_q, equations.formula.leading)
+            rounding = 10.0 * velocity_rounding(scratch.largest_q, equations.formula.leading)
             velocity_weight = velocity_weight * self._allowed / (self._allowed + rounding)
             velocities = answers_to_impulses(
                 equations.system, equations.scaling(), recycled.factors, equations.places(), new, grid.misses(new.v, past.v)
