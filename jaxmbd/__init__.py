@@ -28,6 +28,7 @@ from .measure import TrajectoryError as TrajectoryError
 from .measure import peak as peak
 from .measure import trajectory_error as trajectory_error
 from .results import RESULTS as RESULTS
+from .saving import SaveAt as SaveAt
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError
 from .solution import Solution as Solution

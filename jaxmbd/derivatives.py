@@ -1,7 +1,7 @@
 """Derivatives of a run: those of its accepted steps, in any mode and of any order.
 
-A run records the state after every accepted step. Derivatives walk this record, differentiating one step at a time at its recorded
-solution; they never see a rejected step, an error estimate or a controller.
+Where a derivative is asked for, a run records the state after every accepted step. Derivatives walk this record, differentiating one step at
+a time at its recorded solution; they never see a rejected step, an error estimate or a controller.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from .integrators.base import AbstractIntegrator
-from .loop import Plan, Record, Stretch, search
+from .loop import Plan, Stretch, search
+from .prescribed import refuse_too_many
+from .saving import Record, Saved
 from .solvers import sweep
 from .solvers.roots import frozen
 from .system.equations import AbstractSystem
@@ -28,6 +30,34 @@ def run(system: AbstractSystem, integrator: AbstractIntegrator, state: State, pl
     params = (system, integrator, state)
     plan = frozen(plan)
     return search(params, plan) if adjoint == "forward" else _search_recorded(params, plan)
+
+
+def run_saving(
+    system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, times: Array, adjoint: str
+) -> tuple[Saved, Stretch]:
+    """The same, of which only states at given times and the last are kept."""
+    params = (system, integrator, state)
+    plan = frozen(plan)
+    return search(params, plan, times) if adjoint == "forward" else _search_saving(params, times, plan)
+
+
+@eqx.filter_custom_jvp
+def _search_saving(params, times, plan):
+    return search(params, plan, times)
+
+
+@_search_saving.def_jvp
+def _of_the_record(primals, tangents):
+    """A derivative needs all states: they are recorded, and what was to be saved is found among them."""
+    *moving, plan = primals
+    *changes, _ = tangents
+    refuse_too_many(plan.capacity + 1, moving[0][2], "For a derivative all are recorded. Give a smaller max_steps, or larger steps.")
+
+    def saved(params, times):
+        record, after = _search_recorded(params, plan)
+        return record.at(params[1], after.count, times), after
+
+    return eqx.filter_jvp(saved, moving, changes)
 
 
 @eqx.filter_custom_jvp
