@@ -24,21 +24,43 @@ from .system.equations import AbstractSystem
 from .system.state import State
 
 
-def run(system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: str) -> tuple[Record, Stretch]:
-    """Runs one stretch. `adjoint` is "reverse" for derivatives of the record, in any mode, or "forward" for those of the loop itself, which
-    has forward ones only."""
+class AbstractAdjoint(eqx.Module):
+    """How a run is differentiated."""
+
+
+class Reverse(AbstractAdjoint):
+    """By the record of its accepted steps: serves jax.grad, jax.jvp, jax.hessian and their kin. Takes memory for all states."""
+
+
+class Forward(AbstractAdjoint):
+    """Together with the loop: serves jax.jvp and jax.jacfwd only, and takes no memory for states that are not saved."""
+
+
+def read_adjoint(given: Any) -> AbstractAdjoint:
+    """The argument `adjoint` of `simulate`: one of the two, or its name."""
+    named = {"reverse": Reverse(), "forward": Forward()}
+    adjoint = named.get(given) if isinstance(given, str) else given
+    if not isinstance(adjoint, AbstractAdjoint):
+        raise ValueError(f"adjoint must be 'reverse' or 'forward', got {given!r}; mbd.Reverse() and mbd.Forward() will do as well.")
+    return adjoint
+
+
+def run(
+    system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: AbstractAdjoint
+) -> tuple[Record, Stretch]:
+    """Runs one stretch."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return search(params, plan) if adjoint == "forward" else _search_recorded(params, plan)
+    return search(params, plan) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
 
 
 def run_saving(
-    system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, times: Array, adjoint: str
+    system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, times: Array, adjoint: AbstractAdjoint
 ) -> tuple[Saved, Stretch]:
     """The same, of which only states at given times and the last are kept."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return search(params, plan, times) if adjoint == "forward" else _search_saving(params, times, plan)
+    return search(params, plan, times) if isinstance(adjoint, Forward) else _search_saving(params, times, plan)
 
 
 @eqx.filter_custom_jvp

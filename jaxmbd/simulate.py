@@ -14,7 +14,7 @@ from jaxtyping import Array
 from . import loop
 from ._compiling import compiled_in_haste
 from .control import AbstractController
-from .derivatives import run, run_saving
+from .derivatives import AbstractAdjoint, Forward, read_adjoint, run, run_saving
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
 from .largest_step import warn_of_step
@@ -51,7 +51,7 @@ def simulate(
     min_step: Any = None,
     max_step: Any = None,
     controller: AbstractController | None = None,
-    adjoint: str = "reverse",
+    adjoint: str | AbstractAdjoint = "reverse",
     max_steps: int | None = None,
     progress: bool = False,
     throw: bool = True,
@@ -66,8 +66,9 @@ def simulate(
     - `step`: None for adaptive steps, a number for steps of one size (the last one shortened to meet t1), an array to replay steps.
     - `first_step`, `min_step`, `max_step`: bounds of adaptive steps [s].
     - `controller`: None for the integrator's own.
-    - `adjoint`: "reverse" serves all of jax.grad, jax.jvp, jax.hessian and their kin, by the recorded steps; "forward" differentiates the
-      loop itself, in forward mode only. Derivatives are those of the accepted steps; step sizes and times count as constants.
+    - `adjoint`: "reverse" (or `mbd.Reverse()`) serves all of jax.grad, jax.jvp, jax.hessian and their kin, by the recorded steps;
+      "forward" (or `mbd.Forward()`) differentiates the loop itself, in forward mode only. Derivatives are those of the accepted steps; step
+      sizes and times count as constants.
     - `max_steps`: bound of accepted steps, prescribed ones too; a million unless given. Under jit, grad or vmap it is 4096 unless given,
       and sizes what is kept of adaptive runs if every step is saved or a reverse derivative asked for; otherwise it costs no memory.
     - `progress`: shows a progress bar (outside jit).
@@ -80,7 +81,7 @@ def simulate(
     _expect_type("controller", controller, AbstractController | None, "a controller such as mbd.LocalError()")
     _expect_type("initial", initial, State | None, "a state such as solution.final")
     given = dict(t0=t0, t1=t1, first_step=first_step, min_step=min_step, max_step=max_step, integrator=integrator, controller=controller)
-    options = _read_options(locals())
+    options, differentiated = _read_options(locals()), read_adjoint(adjoint)
     method: AbstractIntegrator = (HHT() if integrator is None else integrator).suited(system)
     if not isinstance(system, System):
         check_shapes(system)
@@ -106,7 +107,7 @@ def simulate(
         sizes = None if steps is None else jnp.asarray(steps[:count])
         settings, values = traced_settings({name: getattr(job, name) for name, value in given.items() if is_traced(value)})
         unusable = first_unusable(system, values)
-        solution = _run_whole(job, sizes, unusable, capacity=count, complete=steps is None or count == wanted, adjoint=adjoint)
+        solution = _run_whole(job, sizes, unusable, capacity=count, complete=steps is None or count == wanted, adjoint=differentiated)
         solution = dataclasses.replace(solution, settings=settings)
         return solution.raise_if_failed() if throw else solution
     return _run_in_segments(job, steps, max_steps, progress, throw)
@@ -160,8 +161,6 @@ class _Job(eqx.Module):
 def _read_options(given: dict[str, Any]) -> dict[str, Any]:
     """Times and step sizes as checked float arrays."""
     initial, step, saveat = given["initial"], given["step"], given["saveat"]
-    if given["adjoint"] not in ("reverse", "forward"):
-        raise ValueError(f"adjoint must be 'reverse' or 'forward', got {given['adjoint']!r}.")
     max_steps = given["max_steps"]
     if max_steps is not None and not (max_steps == int(max_steps) and max_steps >= 1):
         raise ValueError(f"max_steps must be a whole number, at least 1, got {max_steps}.")
@@ -264,7 +263,7 @@ def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps
 
 
 @eqx.filter_jit
-def _run_whole(job: _Job, sizes: Array | None, unusable: Array, capacity: int, complete: bool, adjoint: str) -> Solution:
+def _run_whole(job: _Job, sizes: Array | None, unusable: Array, capacity: int, complete: bool, adjoint: AbstractAdjoint) -> Solution:
     """`unusable`: the number of the first parameter that is out of its range, or -1; `complete`: the sizes lead to the end."""
     system, state, stretch, _, _ = _start(job)
     started = RESULTS.where(unusable < 0, stretch.result, RESULTS.bad_parameter)
@@ -321,7 +320,7 @@ def _run_segment(job: _Job, system: AbstractSystem, state: State, stretch: loop.
     zero = jnp.zeros((), jnp.int32)
     stretch = eqx.tree_at(lambda s: s.count, stretch, zero)
     plan = _plan(job, stretch, _SEGMENT, max_steps, steps, active)
-    record, after = run(system, job.integrator, state, plan, "forward")
+    record, after = run(system, job.integrator, state, plan, Forward())
     return record, jax.tree.map(lambda leaf: leaf[after.count], record.states), after
 
 

@@ -74,7 +74,7 @@ class TestTheEnd:
             np.testing.assert_allclose(end.q[0], all_steps.q[-1], atol=1e-12)
             np.testing.assert_array_equal(end.q[0], end.final.q)
 
-    @pytest.mark.parametrize(("derivative", "adjoint"), [(jax.grad, "reverse"), (jax.jacfwd, "forward")], ids=["reverse", "forward"])
+    @pytest.mark.parametrize(("derivative", "adjoint"), [(jax.grad, "reverse"), (jax.jacfwd, mbd.Forward())], ids=["reverse", "forward"])
     def test_has_the_derivative_of_the_last_row(self, options, derivative, adjoint):
         every, last = (
             jax.jit(derivative(lambda g, s=saveat: run(g, s, adjoint=adjoint, **options).q[-1, 1]))(GRAVITIES[0])
