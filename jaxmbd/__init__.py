@@ -9,6 +9,8 @@ from .bridges import to_diffrax as to_diffrax
 from .caching import cache_compilations as cache_compilations
 from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
+from .derivatives import Forward as Forward
+from .derivatives import Reverse as Reverse
 from .fusing import fuse_loops as fuse_loops
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
 from .integrators.bdf import BDF as BDF
@@ -28,6 +30,7 @@ from .measure import TrajectoryError as TrajectoryError
 from .measure import peak as peak
 from .measure import trajectory_error as trajectory_error
 from .results import RESULTS as RESULTS
+from .saving import SaveAt as SaveAt
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError
 from .solution import Solution as Solution

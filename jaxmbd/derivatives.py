@@ -1,7 +1,7 @@
 """Derivatives of a run: those of its accepted steps, in any mode and of any order.
 
-A run records the state after every accepted step. Derivatives walk this record, differentiating one step at a time at its recorded
-solution; they never see a rejected step, an error estimate or a controller.
+Where a derivative is asked for, a run records the state after every accepted step. Derivatives walk this record, differentiating one step at
+a time at its recorded solution; they never see a rejected step, an error estimate or a controller.
 """
 
 from collections.abc import Callable
@@ -15,19 +15,71 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
 from .integrators.base import AbstractIntegrator
-from .loop import Plan, Record, Stretch, search
+from .loop import Plan, Stretch, search
+from .prescribed import refuse_too_many
+from .saving import Record, Saved
 from .solvers import sweep
 from .solvers.roots import frozen
 from .system.equations import AbstractSystem
 from .system.state import State
 
 
-def run(system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: str) -> tuple[Record, Stretch]:
-    """Runs one stretch. `adjoint` is "reverse" for derivatives of the record, in any mode, or "forward" for those of the loop itself, which
-    has forward ones only."""
+class AbstractAdjoint(eqx.Module):
+    """How a run is differentiated."""
+
+
+class Reverse(AbstractAdjoint):
+    """By the record of its accepted steps: serves jax.grad, jax.jvp, jax.hessian and their kin. Takes memory for all states."""
+
+
+class Forward(AbstractAdjoint):
+    """Together with the loop: serves jax.jvp and jax.jacfwd only, and takes no memory for states that are not saved."""
+
+
+def read_adjoint(given: Any) -> AbstractAdjoint:
+    """The argument `adjoint` of `simulate`: one of the two, or its name."""
+    named = {"reverse": Reverse(), "forward": Forward()}
+    adjoint = named.get(given) if isinstance(given, str) else given
+    if not isinstance(adjoint, AbstractAdjoint):
+        raise ValueError(f"adjoint must be 'reverse' or 'forward', got {given!r}; mbd.Reverse() and mbd.Forward() will do as well.")
+    return adjoint
+
+
+def run(
+    system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, adjoint: AbstractAdjoint
+) -> tuple[Record, Stretch]:
+    """Runs one stretch."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return search(params, plan) if adjoint == "forward" else _search_recorded(params, plan)
+    return search(params, plan) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
+
+
+def run_saving(
+    system: AbstractSystem, integrator: AbstractIntegrator, state: State, plan: Plan, times: Array, adjoint: AbstractAdjoint
+) -> tuple[Saved, Stretch]:
+    """The same, of which only states at given times and the last are kept."""
+    params = (system, integrator, state)
+    plan = frozen(plan)
+    return search(params, plan, times) if isinstance(adjoint, Forward) else _search_saving(params, times, plan)
+
+
+@eqx.filter_custom_jvp
+def _search_saving(params, times, plan):
+    return search(params, plan, times)
+
+
+@_search_saving.def_jvp
+def _of_the_record(primals, tangents):
+    """A derivative needs all states: they are recorded, and what was to be saved is found among them."""
+    *moving, plan = primals
+    *changes, _ = tangents
+    refuse_too_many(plan.capacity + 1, moving[0][2], "For a derivative all are recorded. Give a smaller max_steps, or larger steps.")
+
+    def saved(params, times):
+        record, after = _search_recorded(params, plan)
+        return record.at(params[1], after.count, times), after
+
+    return eqx.filter_jvp(saved, moving, changes)
 
 
 @eqx.filter_custom_jvp

@@ -13,6 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 from .control import AbstractController
 from .integrators.base import AbstractIntegrator, StepInfo, Work
 from .results import RESULTS
+from .saving import AbstractKeeper, AtTimes, EveryStep, Record
 from .system.equations import AbstractSystem
 from .system.initial import remember
 from .system.state import State
@@ -21,6 +22,8 @@ _EVEN_STEPS = 32
 """So many steps before the end of a run, methods that suffer from changes of the step take equal ones."""
 _CLOSE_ENOUGH = (0.7, 1.5)
 """A step that was accepted is taken again near the end, if the controller asks for one between these parts of it."""
+HIGHEST_ORDER = 6
+"""that any variable-order integrator has"""
 _LAST_DIGITS = 1e-12
 _ONSET = 100.0
 _EXPLOSION = 1e6
@@ -96,14 +99,8 @@ class Stretch(eqx.Module):
     trouble: RESULTS
     """what was wrong with the last rejected attempt"""
     watch: Watch
-
-
-class Record(eqx.Module):
-    """The states after 0, 1, ... accepted steps; rows beyond the last are not meaningful."""
-
-    states: State
-    steps: Float[Array, "capacity"]
-    """s, step i leads from row i to row i + 1"""
+    of_order: Int[Array, "orders"] | None
+    """accepted steps of order 1, 2, ...; None if all are of one"""
 
 
 def begin(
@@ -114,7 +111,9 @@ def begin(
     zero = jnp.zeros((), jnp.int32)
     control = controller.init(system, state)
     fine = RESULTS.successful
-    stretch = Stretch(scratch, control, h, h, jnp.array(False), zero, zero, zero, Work.nothing(), fine, zero, fine, Watch.begin(state, h))
+    of_order = None if integrator.orders_of(state) is None else jnp.zeros(HIGHEST_ORDER, jnp.int32)
+    watch = Watch.begin(state, h)
+    stretch = Stretch(scratch, control, h, h, jnp.array(False), zero, zero, zero, Work.nothing(), fine, zero, fine, watch, of_order)
     return state, jax.lax.stop_gradient(stretch)
 
 
@@ -172,23 +171,21 @@ class _Attempt(eqx.Module):
             jnp.where(accept, now.blame, self.info.worst),
             RESULTS.where(accept, now.trouble, self.trouble),
             _choose(accept, self.watch, now.watch),
+            None if now.of_order is None else now.of_order + (accept & (jnp.arange(1, HIGHEST_ORDER + 1) == integrator.orders_of(new))),
         )
         return new, jax.lax.stop_gradient(after)
 
 
-def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: int):
+def _adaptive(params, plan: "Plan", keeper: AbstractKeeper):
     system, integrator, state = params
-    record = Record(
-        jax.tree.map(lambda leaf: jnp.zeros((capacity + 1, *leaf.shape), leaf.dtype).at[0].set(leaf), state),
-        jnp.zeros(capacity),
-    )
+    controller, limits = plan.controller, plan.limits
 
     def proceed(carry):
         state, now, _ = carry
         return ~is_over(state.t, limits.t1) & (now.result == RESULTS.successful) & (now.count < limits.max_steps)
 
     def advance(carry):
-        state, now, record = carry
+        state, now, kept = carry
         left = limits.t1 - state.t
         h = jnp.clip(now.h, limits.min_step, limits.max_step)
         last = h >= left * (1.0 - 1e-12)
@@ -202,21 +199,17 @@ def _adaptive(params, controller, stretch: Stretch, limits: Limits, capacity: in
         diverged = decision.accept & attempt.diverged
         accept = decision.accept & ~diverged
         new, after = attempt.settle(system, integrator, state, now, accept, decision.next_step, control)
-        # A rejected state is written too; the next accepted one replaces it.
-        row = now.count + 1
-        states = jax.tree.map(lambda leaf, buffer: buffer.at[row].set(leaf), new, record.states)
-        record = Record(states, record.steps.at[now.count].set(h))
+        kept = keeper.add(kept, integrator, state, new, h, now.count, accept)
         # A step may also be rejected for being too short.
         stuck = ~accept & (h <= limits.min_step) & ~(after.h > h)
         why = RESULTS.where(after.trouble == RESULTS.newton_failed, RESULTS.step_too_small, after.trouble)
         result = RESULTS.where(stuck | diverged, why, after.result)
         after = eqx.tree_at(lambda s: s.result, after, result)
-        return _choose(accept, new, state), after, record
+        return _choose(accept, new, state), after, kept
 
-    _, after, record = eqxi.while_loop(
-        proceed, advance, (state, stretch, record), kind="lax", buffers=lambda carry: (carry[2].states, carry[2].steps)
-    )
-    return record, jax.lax.stop_gradient(after)
+    begin = (state, plan.stretch, keeper.begin(integrator, state))
+    final, after, kept = eqxi.while_loop(proceed, advance, begin, kind="lax", buffers=lambda carry: keeper.buffers(carry[2]))
+    return keeper.end(kept, integrator, final), jax.lax.stop_gradient(after)
 
 
 def _even(left: Array, h: Array, last: Array) -> Array:
@@ -228,15 +221,21 @@ def _even(left: Array, h: Array, last: Array) -> Array:
     return jnp.where((remaining > 0) & (remaining <= _EVEN_STEPS), left / jnp.maximum(remaining, 1.0), h)
 
 
-def _prescribed(params, controller, stretch: Stretch, steps: Array, active: Array):
+def _prescribed(params, plan: "Plan", keeper: AbstractKeeper):
     """Steps of given sizes. After a failure, and where not `active`, nothing moves."""
     system, integrator, first = params
+    # What a scan stacks it writes in place, for all lanes of a batch at once.
+    stacked = isinstance(keeper, EveryStep)
 
     def advance(carry, given):
+        (old, now), kept = carry
         h, wanted = given
-        go = wanted & (carry[1].result == RESULTS.successful)
-        state, after = jax.lax.cond(go, move, lambda carry, h: carry, carry, h)
-        return (state, after), state
+        go = wanted & (now.result == RESULTS.successful)
+        new, after = jax.lax.cond(go, move, lambda carry, h: carry, (old, now), h)
+        if stacked:
+            return ((new, after), kept), new
+        kept = keeper.add(kept, integrator, old, new, h, now.count, after.count > now.count)
+        return ((new, after), kept), None
 
     def move(carry, h):
         state, now = carry
@@ -246,9 +245,11 @@ def _prescribed(params, controller, stretch: Stretch, steps: Array, active: Arra
         after = eqx.tree_at(lambda s: (s.result, s.rejected), after, (RESULTS.where(ok, now.result, after.trouble), now.rejected))
         return _choose(ok, new, state), after
 
-    (_, after), states = jax.lax.scan(advance, (first, stretch), (steps, active))
-    states = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, states)
-    return Record(states, steps), after
+    begin = (first, plan.stretch), None if stacked else keeper.begin(integrator, first)
+    ((final, after), kept), states = jax.lax.scan(advance, begin, (plan.steps, plan.active))
+    if stacked:
+        kept = Record(jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, states), plan.steps)  # pyright: ignore[reportArgumentType]
+    return keeper.end(kept, integrator, final), after
 
 
 def is_finite(state: State) -> Bool[Array, ""]:
@@ -261,11 +262,11 @@ def _choose(condition: Array, yes: Any, no: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
-def search(params: tuple[AbstractSystem, AbstractIntegrator, State], plan: "Plan") -> tuple[Record, Stretch]:
-    """Runs one stretch."""
-    if plan.steps is None or plan.active is None:
-        return _adaptive(params, plan.controller, plan.stretch, plan.limits, plan.capacity)
-    return _prescribed(params, plan.controller, plan.stretch, plan.steps, plan.active)
+def search(params: tuple[AbstractSystem, AbstractIntegrator, State], plan: "Plan", times: Array | None = None) -> tuple[Any, Stretch]:
+    """Runs one stretch, and keeps all its states (a Record), or those at given times and the last (Saved)."""
+    keeper = EveryStep(plan.capacity) if times is None else AtTimes(times)
+    engine = _adaptive if plan.steps is None or plan.active is None else _prescribed
+    return engine(params, plan, keeper)
 
 
 class Plan(eqx.Module):
@@ -278,18 +279,3 @@ class Plan(eqx.Module):
     """prescribed step sizes; None: adaptive"""
     active: Bool[Array, "capacity"] | None
     capacity: int = eqx.field(static=True)
-
-
-def rows_at(integrator: AbstractIntegrator, record: Record, count: Array, times: Array) -> State:
-    """The states at given times, by the integrator's interpolant; times beyond the last step give the last state."""
-    rows = jnp.arange(record.states.t.shape[0])
-    known = jnp.where(rows <= count, record.states.t, jnp.inf)
-    times = jnp.clip(times, record.states.t[0], record.states.t[count])
-    left = jnp.clip(jnp.searchsorted(known, times, side="right") - 1, 0, jnp.maximum(count - 1, 0))
-
-    def at(i, t):
-        # A run without steps has only row 0.
-        pick = lambda j: jax.tree.map(lambda leaf: leaf[j], record.states)  # noqa: E731
-        return integrator.interpolate(pick(i), pick(jnp.minimum(i + 1, count)), t)
-
-    return jax.vmap(at)(left, times)

@@ -14,12 +14,13 @@ from jaxtyping import Array
 from . import loop
 from ._compiling import compiled_in_haste
 from .control import AbstractController
-from .derivatives import run
+from .derivatives import AbstractAdjoint, Forward, read_adjoint, run, run_saving
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
 from .largest_step import warn_of_step
 from .prescribed import EvenSteps, Steps, read_steps, refuse_too_many, rows_in_memory
 from .results import RESULTS
+from .saving import Record, SaveAt, rows_at
 from .solution import SimulationError, Solution
 from .system.equations import AbstractSystem, check_shapes, initial_states
 from .system.initial import Violation, first_memory, start
@@ -35,8 +36,6 @@ _TRACED_STEPS = 4096
 """Room for accepted steps under jit, grad or vmap, where shapes must be known beforehand, unless max_steps says otherwise."""
 _MAX_STEPS = 1_000_000
 _CONSISTENT = 1e-7
-_HIGHEST_ORDER = 6
-"""that any variable-order integrator has"""
 
 
 def simulate(
@@ -52,7 +51,7 @@ def simulate(
     min_step: Any = None,
     max_step: Any = None,
     controller: AbstractController | None = None,
-    adjoint: str = "reverse",
+    adjoint: str | AbstractAdjoint = "reverse",
     max_steps: int | None = None,
     progress: bool = False,
     throw: bool = True,
@@ -62,14 +61,16 @@ def simulate(
     - `model`: a Model, a built System, or a user's own AbstractSystem.
     - `initial`: a state to start from, such as `solution.final`, as it is or changed; positions and velocities are projected onto the
       constraints. t0 is its time unless given.
-    - `saveat`: None saves every accepted step (refused beyond 4 GB), an array of increasing times saves interpolated states.
+    - `saveat`: None saves every accepted step (refused beyond 4 GB), an array of increasing times saves interpolated states; or an
+      `mbd.SaveAt`, with `mbd.SaveAt(t1=True)` for the end alone.
     - `step`: None for adaptive steps, a number for steps of one size (the last one shortened to meet t1), an array to replay steps.
     - `first_step`, `min_step`, `max_step`: bounds of adaptive steps [s].
     - `controller`: None for the integrator's own.
-    - `adjoint`: "reverse" serves all of jax.grad, jax.jvp, jax.hessian and their kin, by the recorded steps; "forward" differentiates the
-      loop itself, in forward mode only. Derivatives are those of the accepted steps; step sizes and times count as constants.
-    - `max_steps`: bound of accepted steps, prescribed ones too; a million unless given. Under jit, grad or vmap it sizes the record of
-      adaptive runs (4096 unless given).
+    - `adjoint`: "reverse" (or `mbd.Reverse()`) serves all of jax.grad, jax.jvp, jax.hessian and their kin, by the recorded steps;
+      "forward" (or `mbd.Forward()`) differentiates the loop itself, in forward mode only. Derivatives are those of the accepted steps; step
+      sizes and times count as constants.
+    - `max_steps`: bound of accepted steps, prescribed ones too; a million unless given. Under jit, grad or vmap it is 4096 unless given,
+      and sizes what is kept of adaptive runs if every step is saved or a reverse derivative asked for; otherwise it costs no memory.
     - `progress`: shows a progress bar (outside jit).
     - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended, lane by lane
       in a batch; the program then makes no calls to the host, which a GPU would have to wait for.
@@ -80,7 +81,7 @@ def simulate(
     _expect_type("controller", controller, AbstractController | None, "a controller such as mbd.LocalError()")
     _expect_type("initial", initial, State | None, "a state such as solution.final")
     given = dict(t0=t0, t1=t1, first_step=first_step, min_step=min_step, max_step=max_step, integrator=integrator, controller=controller)
-    options = _read_options(locals())
+    options, differentiated = _read_options(locals()), read_adjoint(adjoint)
     method: AbstractIntegrator = (HHT() if integrator is None else integrator).suited(system)
     if not isinstance(system, System):
         check_shapes(system)
@@ -106,7 +107,7 @@ def simulate(
         sizes = None if steps is None else jnp.asarray(steps[:count])
         settings, values = traced_settings({name: getattr(job, name) for name, value in given.items() if is_traced(value)})
         unusable = first_unusable(system, values)
-        solution = _run_whole(job, sizes, unusable, capacity=count, complete=steps is None or count == wanted, adjoint=adjoint)
+        solution = _run_whole(job, sizes, unusable, capacity=count, complete=steps is None or count == wanted, adjoint=differentiated)
         solution = dataclasses.replace(solution, settings=settings)
         return solution.raise_if_failed() if throw else solution
     return _run_in_segments(job, steps, max_steps, progress, throw)
@@ -154,14 +155,12 @@ class _Job(eqx.Module):
     """0: the integrator's choice"""
     min_step: Array
     max_step: Array
-    saveat: Array | None
+    saveat: SaveAt
 
 
 def _read_options(given: dict[str, Any]) -> dict[str, Any]:
     """Times and step sizes as checked float arrays."""
     initial, step, saveat = given["initial"], given["step"], given["saveat"]
-    if given["adjoint"] not in ("reverse", "forward"):
-        raise ValueError(f"adjoint must be 'reverse' or 'forward', got {given['adjoint']!r}.")
     max_steps = given["max_steps"]
     if max_steps is not None and not (max_steps == int(max_steps) and max_steps >= 1):
         raise ValueError(f"max_steps must be a whole number, at least 1, got {max_steps}.")
@@ -185,7 +184,7 @@ def _read_options(given: dict[str, Any]) -> dict[str, Any]:
     _expect_order(given, "min_step", "max_step")
     _expect_order(given, "first_step", "max_step")
     _expect_order(given, "min_step", "first_step")
-    options["saveat"] = None if saveat is None else _times(saveat, t0, t1)
+    options["saveat"] = SaveAt.read(saveat, t0, t1)
     options["steps"] = None if step is None else read_steps(step, span)
     return options
 
@@ -211,24 +210,6 @@ def _number(name: str, value: Any, allow_inf: bool = False) -> Any:
     if number.shape != () or np.isnan(number) or (np.isinf(number) and not allow_inf):
         raise ValueError(f"{name} must be one finite number of seconds, got {value!r}.")
     return number
-
-
-def _times(saveat: Any, t0: Any, t1: Any) -> Array:
-    if not is_traced(saveat):
-        try:
-            times = np.asarray(saveat, dtype=float)
-        except (TypeError, ValueError):
-            times = np.zeros(0)
-        if times.ndim != 1 or times.size == 0 or not np.all(np.isfinite(times)) or np.any(np.diff(times) < 0):
-            got = np.array2string(times, threshold=8, precision=6) if times.size else repr(saveat)
-            raise ValueError(
-                f"saveat must be a one-dimensional array of increasing times [s], or None to save every accepted step, got {got}."
-            )
-        if np.any(again := np.diff(times) == 0):
-            raise ValueError(f"saveat has the time {times[np.argmax(again)]:.9g} s twice: leave one out, each time has one row.")
-        if not is_traced(t0, t1) and (times[0] < t0 or times[-1] > t1):
-            raise ValueError(f"saveat must lie between t0 = {float(t0)} and t1 = {float(t1)}.")
-    return jnp.asarray(saveat, dtype=float)
 
 
 # --- start ----------------------------------------------------------------------------------------------------------------------------------
@@ -282,32 +263,41 @@ def _plan(job: _Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps
 
 
 @eqx.filter_jit
-def _run_whole(job: _Job, sizes: Array | None, unusable: Array, capacity: int, complete: bool, adjoint: str) -> Solution:
+def _run_whole(job: _Job, sizes: Array | None, unusable: Array, capacity: int, complete: bool, adjoint: AbstractAdjoint) -> Solution:
     """`unusable`: the number of the first parameter that is out of its range, or -1; `complete`: the sizes lead to the end."""
     system, state, stretch, _, _ = _start(job)
     started = RESULTS.where(unusable < 0, stretch.result, RESULTS.bad_parameter)
     stretch = eqx.tree_at(lambda s: (s.result, s.blame), stretch, (started, jnp.maximum(unusable, 0)))
-    refuse_too_many(capacity + 1, state, "Give a smaller max_steps, or larger steps.")
     active = None if sizes is None else sizes > 0
     plan = _plan(job, stretch, capacity, capacity, sizes, active)
-    record, after = run(system, job.integrator, state, plan, adjoint)
-    # Rows beyond the last step repeat it, so that row -1 is always the end.
-    rows = jnp.minimum(jnp.arange(record.states.t.shape[0]), after.count)
-    states = jax.tree.map(lambda leaf: leaf[rows], record.states)
-    final = jax.tree.map(lambda leaf: leaf[-1], states)
+    orders = steps = None
+    if job.saveat.steps:
+        refuse_too_many(capacity + 1, state, "Give a smaller max_steps, larger steps, or saveat=..., the times to be saved.")
+        record, after = run(system, job.integrator, state, plan, adjoint)
+        # Rows beyond the last step repeat it, so that row -1 is always the end.
+        rows = jnp.minimum(jnp.arange(record.states.t.shape[0]), after.count)
+        states = jax.tree.map(lambda leaf: leaf[rows], record.states)
+        final = _last_row(states)
+        taken = jnp.arange(record.steps.shape[0]) < after.count
+        steps = jax.lax.stop_gradient(jnp.where(taken, record.steps, 0.0))
+        orders = job.integrator.orders_of(record.states)
+        orders = None if orders is None else jnp.where(taken, orders[1:], 0)
+    else:
+        saved, after = run_saving(system, job.integrator, state, plan, job.saveat.times, adjoint)
+        final = saved.final
+        states = jax.tree.map(lambda leaf: leaf[None], final) if job.saveat.t1 else saved.states
     over = loop.is_over(final.t, job.t1) if active is None else complete & (after.count == jnp.sum(active))
     full = (after.result == RESULTS.successful) & ~over
     result = RESULTS.where(full, RESULTS.max_steps_reached, after.result)
-    if job.saveat is not None:
-        states = loop.rows_at(job.integrator, record, after.count, job.saveat)
-    steps = jnp.where(jnp.arange(record.steps.shape[0]) < after.count, record.steps, 0.0)
-    orders = job.integrator.orders_of(record.states)
-    orders = None if orders is None else jnp.where(jnp.arange(steps.shape[0]) < after.count, orders[1:], 0)
-    return Solution(system, states, final, _stats(after, orders), result, after.blame, jax.lax.stop_gradient(steps), orders, after.tried)
+    return Solution(system, states, final, _stats(after), result, after.blame, steps, orders, after.tried)
 
 
-def _stats(after: loop.Stretch, orders: Array | np.ndarray | None = None) -> dict[str, Any]:
-    by_order = {} if orders is None else {f"steps_of_order_{k}": (orders == k).sum() for k in range(1, _HIGHEST_ORDER + 1)}
+def _last_row(states: State) -> State:
+    return jax.tree.map(lambda leaf: leaf[-1], states)
+
+
+def _stats(after: loop.Stretch) -> dict[str, Any]:
+    by_order = {} if after.of_order is None else {f"steps_of_order_{k + 1}": after.of_order[k] for k in range(loop.HIGHEST_ORDER)}
     return {
         **by_order,
         "steps": after.count,
@@ -330,13 +320,13 @@ def _run_segment(job: _Job, system: AbstractSystem, state: State, stretch: loop.
     zero = jnp.zeros((), jnp.int32)
     stretch = eqx.tree_at(lambda s: s.count, stretch, zero)
     plan = _plan(job, stretch, _SEGMENT, max_steps, steps, active)
-    record, after = run(system, job.integrator, state, plan, "forward")
+    record, after = run(system, job.integrator, state, plan, Forward())
     return record, jax.tree.map(lambda leaf: leaf[after.count], record.states), after
 
 
 @eqx.filter_jit
-def _rows_at(integrator: AbstractIntegrator, record: loop.Record, count: Array, times: Array) -> State:
-    return loop.rows_at(integrator, record, count, times)
+def _rows_at(integrator: AbstractIntegrator, record: Record, count: Array, times: Array) -> State:
+    return rows_at(integrator, record, count, times)
 
 
 def _run_in_segments(job: _Job, prescribed: Steps | None, max_steps: int | None, progress: bool, throw: bool) -> Solution:
@@ -352,11 +342,11 @@ def _run_in_segments(job: _Job, prescribed: Steps | None, max_steps: int | None,
         return _finish(solution, throw, _inconsistency(system, violation))
     if isinstance(prescribed, EvenSteps):
         warn_of_step(system, job.integrator, state, prescribed.size, min(len(prescribed), max_steps or _MAX_STEPS))
-    max_steps = _bound_steps(state, prescribed, max_steps, save_all=job.saveat is None)
-    pieces: list[State] = [_one_row(state)] if job.saveat is None else []
+    max_steps = _bound_steps(state, prescribed, max_steps, save_all=job.saveat.steps)
+    pieces: list[State] = [_one_row(state)] if job.saveat.steps else []
     sizes: list[np.ndarray] = []
     orders: list[np.ndarray] = []
-    times = None if job.saveat is None else np.asarray(job.saveat)
+    times = np.asarray(job.saveat.times)
     saved_until, taken = -np.inf, 0
     with _bar(progress, float(job.t0), float(job.t1)) as bar:
         blocks = _blocks(prescribed, max_steps)
@@ -373,23 +363,25 @@ def _run_in_segments(job: _Job, prescribed: Steps | None, max_steps: int | None,
             t = float(state.t)
             ended = stretch.result != RESULTS.successful
             done = not bool(ended) and (t >= float(job.t1) if prescribed is None else taken >= len(prescribed))
-            if job.saveat is None or times is None:
+            if job.saveat.steps:
                 pieces.append(jax.tree.map(lambda leaf, n=count: np.asarray(leaf)[1 : n + 1], record.states))
-            else:
+            elif job.saveat.ts is not None:
                 # The sum of many prescribed steps may fall short of t1 by rounding.
                 mine = (times > saved_until) & ((times <= t) | done)
-                saved = _rows_at(job.integrator, record, stretch.count, job.saveat)
+                saved = _rows_at(job.integrator, record, stretch.count, job.saveat.times)
                 pieces.append(jax.tree.map(lambda leaf, keep=mine: np.asarray(leaf)[keep], saved))
                 saved_until = t
             bar.show(t)
             if bool(ended) or done or taken >= max_steps:
                 break
+    if job.saveat.t1:
+        pieces.append(_one_row(state))
     result = stretch.result
     if not bool(ended) and not done:
         result = RESULTS.max_steps_reached
     states = jax.tree.map(lambda *leaves: jax.device_put(np.concatenate(leaves)), *pieces)
     all_orders = np.concatenate(orders) if orders else None
-    stats = _host_stats(stretch, taken, all_orders)
+    stats = _host_stats(stretch, taken)
     saved_orders = None if all_orders is None else jax.device_put(all_orders)
     solution = Solution(
         system, states, state, stats, result, stretch.blame, jax.device_put(np.concatenate(sizes)), saved_orders, stretch.tried
@@ -411,7 +403,7 @@ def _bound_steps(state: State, prescribed: Steps | None, given: int | None, save
 
 def _strip(job: _Job) -> _Job:
     """Without what is handed over block by block, and would make every length of it another program."""
-    return dataclasses.replace(job, saveat=None)
+    return dataclasses.replace(job, saveat=SaveAt(steps=True))
 
 
 def _blocks(steps: Steps | None, bound: int) -> Iterator[tuple[Any, Any]]:
@@ -432,8 +424,8 @@ def _one_row(state: State) -> State:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
 
 
-def _host_stats(stretch: loop.Stretch, steps: int, orders: np.ndarray | None = None) -> dict[str, Any]:
-    return {name: int(value) for name, value in _stats(stretch, orders).items()} | {"steps": steps}
+def _host_stats(stretch: loop.Stretch, steps: int) -> dict[str, Any]:
+    return {name: int(value) for name, value in _stats(stretch).items()} | {"steps": steps}
 
 
 def _finish(solution: Solution, throw: bool, detail: str = "") -> Solution:

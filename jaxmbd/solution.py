@@ -52,8 +52,9 @@ class Solution(eqx.Module):
     result: RESULTS
     blame: Int[Array, ""]
     """the number of the unknown, or of the parameter, that a failure is due to"""
-    steps: Float[Array, "steps"]
-    """s, the accepted step sizes: `simulate(..., step=solution.steps)` replays them. Under jit, zeros follow them."""
+    steps: Float[Array, "steps"] | None
+    """s, the accepted step sizes: `simulate(..., step=solution.steps)` replays them. Under jit, zeros follow them, and where only the end or
+    given times are saved, there is None: nothing is recorded that is not asked for."""
     orders: Int[Array, "steps"] | None = None
     """of the accepted steps, if they vary; `BDF(orders=solution.orders)` replays them"""
     tried: Float[Array, ""] | None = None

@@ -106,9 +106,12 @@ def _draw_energy(axes: "Axes", solution: Solution) -> None:
 
 def _draw_steps(axes: "Axes", solution: Solution) -> None:
     """Each step size over the time that the step spans, also if only a few states were saved."""
+    axes.set_ylabel("step size [s]")
+    if solution.steps is None:
+        axes.text(0.5, 0.5, "not recorded", ha="center", va="center", transform=axes.transAxes)
+        return
     sizes = np.asarray(solution.steps)
     edges = float(solution.final.t) - np.append(np.cumsum(sizes[::-1])[::-1], 0.0)
     axes.stairs(sizes, edges, baseline=None)
-    axes.set_ylabel("step size [s]")
     if sizes.size:
         axes.set_yscale("log")
