@@ -10,9 +10,9 @@ from jaxtyping import Array, Float
 
 from .integrators.base import AbstractIntegrator
 from .simulate import consistent_start
+from .system.building.model import Model
 from .system.equations import AbstractSystem
 from .system.initial import remember
-from .system.model import Model
 from .system.state import State
 
 ITERATIONS = 12

@@ -21,13 +21,13 @@ from .largest_step import warn_of_step
 from .prescribed import EvenSteps, Steps, read_steps, refuse_too_many, rows_in_memory
 from .results import RESULTS
 from .solution import SimulationError, Solution
+from .system.building.model import Model
+from .system.building.validity import first_unusable, traced_settings
 from .system.equations import AbstractSystem, check_shapes, initial_states
 from .system.initial import Violation, first_memory, start
-from .system.model import Model
 from .system.parameters import is_traced, usable
 from .system.state import Memory, State
 from .system.system import System
-from .system.validity import first_unusable, traced_settings
 
 _SEGMENT = 1024
 """Accepted steps in one compiled call outside jit: memory is bounded, and there is a moment to report progress."""

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.system.bodies import _physical_inertia
-from jaxmbd.system.validity import expectations, first_unusable
+from jaxmbd.system.bodies.bodies import _physical_inertia
+from jaxmbd.system.building.validity import expectations, first_unusable
 
 from .test_export import point_on_a_spring
 

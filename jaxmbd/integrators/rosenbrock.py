@@ -22,12 +22,12 @@ from jaxtyping import Array, Float, Int
 
 from ..solvers import linear
 from ..system.equations import AbstractSystem
-from ..system.local import LocalSystem
-from ..system.partition import Partition, Tangent, tangent
-from ..system.reduction import Jacobians, Point, differentiate
 from ..system.state import State
 from .base import StepInfo, Work
-from .state_space import AbstractStateSpace, evaluate_after, read_method
+from .state_space.base import AbstractStateSpace, evaluate_after, read_method
+from .state_space.local import LocalSystem
+from .state_space.partition import Partition, Tangent, tangent
+from .state_space.reduction import Jacobians, Point, differentiate
 from .tableaux import NEGRUT4, RODAS4, VERWER2, NystromTableau, RosenbrockTableau
 
 

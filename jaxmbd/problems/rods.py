@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from ..system.bodies import PlanarBody, RigidBody
-from ..system.forces import Gravity
-from ..system.joints import Revolute
+from ..system.bodies.bodies import PlanarBody, RigidBody
+from ..system.forces.forces import Gravity
+from ..system.joints.joints import Revolute
 
 STANDARD_GRAVITY = 9.81
 """m/s^2"""

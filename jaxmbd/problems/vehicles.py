@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies import RigidBody
-from ..system.drivers import Motion
+from ..system.bodies.bodies import RigidBody
+from ..system.building.model import Model
 from ..system.elements import ground
-from ..system.forces import AbstractForce, ForceFunction, Gravity, SpringDamper
+from ..system.forces.forces import AbstractForce, ForceFunction, Gravity, SpringDamper
 from ..system.frames import Frame, force_at
-from ..system.joints import AbstractJoint, Distance, Revolute, Spherical, Translational
-from ..system.model import Model
+from ..system.joints.drivers import Motion
+from ..system.joints.joints import AbstractJoint, Distance, Revolute, Spherical, Translational
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, scalar, vector
 from .rods import STANDARD_GRAVITY
 

@@ -1,0 +1,367 @@
+"""Forces: what acts on bodies without stopping a motion outright.
+
+Each element returns the wrench on its bodies. Elements with `stiff=True` belong to family B (cheap and stiff), the others to family A;
+only the splitting integrator looks at the difference.
+"""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..elements import AbstractElement, Axis
+from ..frames import Frame, Wrench, embed, norm, pair_wrench
+from ..joints.joints import AbstractJoint
+from ..observable import FORCE, SPRING, STORE, TORSION, WORKER, Observable
+from ..parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
+from ..rotations import cross, fused_dot, rotation_vector, torque_of_moment
+
+
+class AbstractForce(AbstractElement):
+    """A force element between its bodies."""
+
+    stiff: eqx.AbstractVar[bool]
+    kind: ClassVar[str] = "force"
+    is_contact: ClassVar[bool] = False
+    """Whether its power counts as contact power."""
+    shares_axis: ClassVar[bool] = False
+    """Whether its geometry is that of its joint, an `Axis`."""
+    observables: ClassVar[dict[str, Observable]] = FORCE
+
+    def reaction_joints(self) -> tuple[str, ...]:
+        """The joints whose reactions `wrench` gets as further arguments, each a `JointReaction`."""
+        return ()
+
+    def initial_state(self) -> Array:
+        """The differential states that the element owns, at the start."""
+        return jnp.zeros(0)
+
+    def wrench(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Wrench:
+        """Forces and torques on the bodies; x are the element's own differential states."""
+        raise NotImplementedError
+
+    def state_rate(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Array:
+        """x'."""
+        return jnp.zeros_like(x)
+
+    def potential(self, local: Any, frames: tuple[Frame, ...], angles: Array) -> Array:
+        """The energy that the element stores [J]; zero if it stores none."""
+        return jnp.zeros(())
+
+
+class Gravity(eqx.Module):
+    """A uniform acceleration on every body."""
+
+    acceleration: Float[Array, "d"]
+    """m/s^2"""
+    name: str = eqx.field(static=True)
+    parameters: ClassVar[dict[str, Parameter]] = {"acceleration": vector("m/s^2")}
+    observables: ClassVar[dict[str, Observable]] = WORKER | STORE
+
+    def __init__(self, acceleration: Any, name: str = "gravity"):
+        self.name = read_name("force", name)
+        self.acceleration = read(f"force {name!r}", "acceleration", self.parameters["acceleration"], acceleration)
+
+
+class _Spring(eqx.Module):
+    point_a: Float[Array, "3"]
+    point_b: Float[Array, "3"]
+    free_length: Float[Array, ""]
+
+
+class SpringDamper(AbstractForce):
+    """Translational spring-damper-actuator (TSDA) between point1 of a and point2 of b.
+
+    The pull between the points is stiffness (l - free_length) + damping l' + actuator(l, l', t). At zero length it has no direction and the
+    force is zero, with a finite derivative.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    point1: Float[Array, "d"]
+    point2: Float[Array, "d"]
+    stiffness: Float[Array, ""]
+    """N/m"""
+    damping: Float[Array, ""]
+    """N s/m"""
+    free_length: Float[Array, ""] | None
+    """m; None: the initial length"""
+    actuator: Callable[[Array, Array, Array], Array] | None
+    """of (length [m], rate [m/s], time [s]), adds to the pull [N]"""
+    stiff: bool = eqx.field(static=True)
+    point_like: ClassVar[tuple[int, ...]] = (0, 1)
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "point1": vector("m"),
+        "point2": vector("m"),
+        "stiffness": not_negative("N/m"),
+        "damping": not_negative("N s/m"),
+        "free_length": not_negative("m")._replace(optional=True),
+    }
+    observables: ClassVar[dict[str, Observable]] = SPRING
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        point1: Any,
+        point2: Any,
+        stiffness: Any,
+        damping: Any = 0.0,
+        free_length: Any = None,
+        actuator: Callable[[Array, Array, Array], Array] | None = None,
+        *,
+        stiff: bool = False,
+    ):
+        self._read_element(
+            name,
+            (a, b),
+            point1=point1,
+            point2=point2,
+            stiffness=stiffness,
+            damping=damping,
+            free_length=free_length,
+        )
+        self.actuator, self.stiff = actuator, stiff
+
+    def local(self, frames):
+        p1, p2 = embed(self.point1), embed(self.point2)
+        length = norm(p2 - p1) if self.free_length is None else self.free_length
+        return _Spring(frames[0].local_point(p1), frames[1].local_point(p2), length)
+
+    def wrench(self, local, frames, angles, t, x):
+        a, b = frames
+        p1, p2 = a.point(local.point_a), b.point(local.point_b)
+        d = p2 - p1
+        length = norm(d)
+        toward = d / jnp.where(length > 0, length, 1.0)
+        rate = fused_dot(toward, b.point_velocity(local.point_b) - a.point_velocity(local.point_a))
+        # stiffness * length * toward is stiffness * d: written so, a spring of no free length has its exact derivative at zero length too.
+        pull = self.damping * rate - self.stiffness * local.free_length
+        if self.actuator is not None:
+            pull = pull + self.actuator(length, rate, t)
+        return pair_wrench(a, b, p2, -self.stiffness * d - pull * toward, jnp.zeros(3))
+
+    def potential(self, local, frames, angles):
+        a, b = frames
+        stretch = norm(b.point(local.point_b) - a.point(local.point_a)) - local.free_length
+        return 0.5 * self.stiffness * stretch**2
+
+
+class TorsionSpringDamper(AbstractForce):
+    """Rotational spring-damper-actuator (RSDA) about an axis of a.
+
+    The torque on b is -(stiffness (angle - free_angle) + damping angle' + actuator(angle, angle', t)); the angle of b against a counts
+    from the initial configuration, over full turns. In a planar model the axis is z and need not be given.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    axis: Float[Array, "3"]
+    stiffness: Float[Array, ""]
+    """N m/rad"""
+    damping: Float[Array, ""]
+    """N m s/rad"""
+    free_angle: Float[Array, ""]
+    """rad"""
+    actuator: Callable[[Array, Array, Array], Array] | None
+    """of (angle [rad], rate [rad/s], time [s]), adds to the torque that the spring resists with [N m]"""
+    stiff: bool = eqx.field(static=True)
+    angles: ClassVar[int] = 1
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "axis": nonzero_vector(),
+        "stiffness": not_negative("N m/rad"),
+        "damping": not_negative("N m s/rad"),
+        "free_angle": scalar("rad"),
+    }
+    observables: ClassVar[dict[str, Observable]] = TORSION
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        axis: Any = None,
+        stiffness: Any = 0.0,
+        damping: Any = 0.0,
+        free_angle: Any = 0.0,
+        actuator: Callable[[Array, Array, Array], Array] | None = None,
+        *,
+        stiff: bool = False,
+    ):
+        self._read_element(name, (a, b), axis=axis, stiffness=stiffness, damping=damping, free_angle=free_angle)
+        self.actuator, self.stiff = actuator, stiff
+
+    def local(self, frames):
+        return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
+
+    def wrapped_angles(self, local, frames):
+        return local.angle(*frames)[None]
+
+    def wrench(self, local, frames, angles, t, x):
+        a, b = frames
+        rate = local.angle_rate(a, b)
+        resistance = self.stiffness * (angles[0] - self.free_angle) + self.damping * rate
+        if self.actuator is not None:
+            resistance = resistance + self.actuator(angles[0], rate, t)
+        return pair_wrench(a, b, b.position, jnp.zeros(3), -resistance * local.direction(a))
+
+    def potential(self, local, frames, angles):
+        return 0.5 * self.stiffness * (angles[0] - self.free_angle) ** 2
+
+
+def _six_by_six(value):
+    if value.shape == (6,):
+        return jnp.diag(value) if is_traced(value) else np.diag(value)
+    return value
+
+
+def _matrix(unit: str) -> Parameter:
+    return Parameter(
+        unit,
+        shapes=((6, 6),),
+        valid=lambda K: abs(K - K.T).max() <= 1e-9 * abs(K).max(),
+        requirement="must be symmetric",
+        convert=_six_by_six,
+        converts=((6,),),
+    )
+
+
+class _BushingFrame(eqx.Module):
+    point_a: Float[Array, "3"]
+    point_b: Float[Array, "3"]
+    axes_a: Float[Array, "3 3"]
+    """bushing axes (those of the ground at the start) in a"""
+    axes_b: Float[Array, "3 3"]
+
+
+class Bushing(AbstractForce):
+    """A 6 x 6 spring-damper: displacement and small rotation of b against a, in axes that are fixed in a and start along the ground's.
+
+    Six numbers are a diagonal: (N/m, N/m, N/m, N m/rad, N m/rad, N m/rad). The rotation enters as its rotation vector, so it
+    must stay below half a turn. The spring's load is the slope of its energy, deflection . stiffness . deflection / 2, however far it is
+    turned. Of family B.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    point: Float[Array, "d"]
+    stiffness: Float[Array, "6 6"]
+    damping: Float[Array, "6 6"]
+    stiff: bool = eqx.field(static=True)
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "point": vector("m"),
+        "stiffness": _matrix("N/m, N m/rad"),
+        "damping": _matrix("N s/m, N m s/rad"),
+    }
+
+    def __init__(self, name: str, a: Any, b: Any, point: Any, stiffness: Any, damping: Any = np.zeros(6), *, stiff: bool = True):
+        self._read_element(name, (a, b), point=point, stiffness=stiffness, damping=damping)
+        self.stiff = stiff
+
+    def local(self, frames):
+        a, b = frames
+        p = embed(self.point)
+        return _BushingFrame(a.local_point(p), b.local_point(p), a.rotation.T, b.rotation.T)
+
+    def _deflection(self, local, a: Frame, b: Frame):
+        axes = a.rotation @ local.axes_a
+        offset = b.point(local.point_b) - a.point(local.point_a)
+        turn = rotation_vector(axes.T @ b.rotation @ local.axes_b)
+        return axes, offset, jnp.concatenate([axes.T @ offset, turn])
+
+    def wrench(self, local, frames, angles, t, x):
+        a, b = frames
+        axes, offset, deflection = self._deflection(local, a, b)
+        drift = b.point_velocity(local.point_b) - a.point_velocity(local.point_a)
+        drift = drift - cross(a.angular_velocity, offset)
+        rate = jnp.concatenate([axes.T @ drift, axes.T @ (b.angular_velocity - a.angular_velocity)])
+        elastic, viscous = self.stiffness @ deflection, self.damping @ rate
+        torque = torque_of_moment(deflection[3:], elastic[3:]) + viscous[3:]
+        return pair_wrench(a, b, b.point(local.point_b), -axes @ (elastic[:3] + viscous[:3]), -axes @ torque)
+
+    def potential(self, local, frames, angles):
+        _, _, deflection = self._deflection(local, *frames)
+        return 0.5 * deflection @ self.stiffness @ deflection
+
+
+def _joint_name(owner: str, joint: Any) -> str:
+    """Of a joint, or as it is."""
+    if isinstance(joint, AbstractJoint):
+        return joint.name
+    if isinstance(joint, str):
+        return joint
+    raise ValueError(f"{owner}: expected a joint or a joint's name, got {joint!r}.")
+
+
+class ForceFunction(AbstractForce):
+    """A user's own law between two bodies.
+
+    `function(a, b, t)` gets the two bodies as `mbd.Frame`s and returns (force [N], torque [N m]) on b at b's centre of mass, in the ground's
+    axes; the exact opposite acts on a. With differential states, `state` is their initial value, `function(a, b, t, x)` and
+    `rate(a, b, t, x)` = x' receive them. A function may be an equinox Module: its array leaves are parameters then, named
+    'element.leaf', and a new value does not recompile.
+
+    With `reactions`, a joint or several (or their names), the function gets one more argument for each, an `mbd.JointReaction`: what the
+    joint does to its second body, force [N], torque [N m] and the point [m] that they belong to. `JointFriction` is such a law. If
+    multipliers hold the joint, only HHT and BDF can solve for both together; if a penalty does, all integrators can.
+    """
+
+    name: str = eqx.field(static=True)
+    bodies: tuple[str, ...] = eqx.field(static=True)
+    function: Callable[..., tuple[Array, Array]]
+    state: Float[Array, "x"] | None
+    rate: Callable[..., Array] | None
+    joints: tuple[str, ...] = eqx.field(static=True)
+    """whose reactions the function receives"""
+    stiff: bool = eqx.field(static=True)
+    point_like: ClassVar[tuple[int, ...]] = (0, 1)
+    parameters: ClassVar[dict[str, Parameter]] = {}
+
+    def __init__(
+        self,
+        name: str,
+        a: Any,
+        b: Any,
+        function: Callable[..., tuple[Array, Array]],
+        *,
+        state: Any = None,
+        rate: Callable[..., Array] | None = None,
+        reactions: Any = (),
+        stiff: bool = False,
+    ):
+        self._read_element(name, (a, b))
+        self.joints = tuple(
+            _joint_name(self.label, joint) for joint in (reactions if isinstance(reactions, tuple | list) else (reactions,))
+        )
+        if stiff and self.joints:
+            raise ValueError(f"{self.label}: a force that depends on reactions cannot be of family B; leave stiff out.")
+        if not callable(function):
+            raise ValueError(f"{self.label}: function must be callable, got {function!r}.")
+        if (state is None) != (rate is None):
+            raise ValueError(f"{self.label}: state (initial values) and rate (their derivative) belong together.")
+        self.function, self.rate, self.stiff = function, rate, stiff
+        if state is not None:
+            state = np.atleast_1d(np.asarray(state, dtype=float)) if not is_traced(state) else jnp.atleast_1d(state)
+            state = read_all(self.label, {"state": vector("state", state.shape[0])}, state=state)["state"]
+        self.state = state
+
+    def initial_state(self):
+        return jnp.zeros(0) if self.state is None else self.state
+
+    def local(self, frames):
+        return ()
+
+    def reaction_joints(self):
+        return self.joints
+
+    def wrench(self, local, frames, angles, t, x, *reactions):
+        a, b = frames
+        force, torque = self.function(a, b, t, *(() if self.state is None else (x,)), *reactions)
+        return pair_wrench(a, b, b.position, jnp.asarray(force, float), jnp.asarray(torque, float))
+
+    def state_rate(self, local, frames, angles, t, x):
+        return x if self.rate is None else jnp.reshape(jnp.asarray(self.rate(*frames, t, x)), x.shape)
