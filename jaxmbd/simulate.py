@@ -22,8 +22,8 @@ from .prescribed import EvenSteps, Steps, read_steps, refuse_too_many, rows_in_m
 from .results import RESULTS
 from .solution import SimulationError, Solution
 from .system.building.model import Model
-from .system.building.validity import first_unusable, traced_settings
 from .system.equations import AbstractSystem, check_shapes, initial_states
+from .system.faults.validity import first_unusable, traced_settings
 from .system.initial import Violation, first_memory, start
 from .system.parameters import is_traced, usable
 from .system.state import Memory, State

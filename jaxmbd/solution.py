@@ -15,12 +15,12 @@ from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reacti
 from .observe import observe
 from .quadrature import accumulate
 from .results import RESULTS
-from .system.building.validity import expectations
 from .system.contact.base import ContactLoads
 from .system.elements import ground
 from .system.equations import AbstractSystem
+from .system.faults.blame import not_finite
+from .system.faults.validity import expectations
 from .system.frames import Frame
-from .system.observing.blame import not_finite
 from .system.observing.reactions import contact_loads, contact_places, joint_reaction
 from .system.observing.views import PointView, Scene
 from .system.parameters import is_traced, read, unknown, vector

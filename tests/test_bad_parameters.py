@@ -7,7 +7,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.system.bodies.bodies import _physical_inertia
-from jaxmbd.system.building.validity import expectations, first_unusable
+from jaxmbd.system.faults.validity import expectations, first_unusable
 
 from .test_export import point_on_a_spring
 

@@ -5,7 +5,7 @@
     stacked                           bodies and elements of one kind as one
     equations, system                 what integrators work with: a user's own equations, or a mechanism
     balance, initial                  accelerations and multipliers at a state; a consistent start
-    observing                         what a run shows
+    observing, faults                 what a run shows, and what was wrong with it
     building                          from a model, which a person writes, to a system
     statics                           rest, and small motions about it
 

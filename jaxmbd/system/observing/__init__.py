@@ -1,1 +1,1 @@
-"""What a run shows: names, what they look at, energies, reactions, who is to blame."""
+"""What a run shows: names, what they look at, energies, reactions."""

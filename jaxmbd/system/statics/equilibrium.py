@@ -30,7 +30,6 @@ from ..._precision import attainable
 from ..._raising import raise_if
 from ..balance import find_multipliers
 from ..building.model import Model
-from ..building.validity import expectations, first_unusable
 from ..equations import (
     AbstractSystem,
     constraint,
@@ -41,6 +40,7 @@ from ..equations import (
     state_rate,
     total_force,
 )
+from ..faults.validity import expectations, first_unusable
 from ..initial import first_memory, keep_rows, project_position
 from ..naming import find_coordinates
 from ..parameters import is_traced

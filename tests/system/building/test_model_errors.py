@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.system.building.validity import expectations, first_unusable
+from jaxmbd.system.faults.validity import expectations, first_unusable
 
 NAN = float("nan")
 ORIGIN, X, Z = (0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)
