@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies.bodies import AbstractBody, RigidBody
+from ..system.bodies.base import AbstractBody
+from ..system.bodies.rigid import RigidBody
 from ..system.bodies.rotor import Rotor
 from ..system.building.model import Model
 from ..system.contact.base import AbstractContact
@@ -17,8 +18,9 @@ from ..system.contact.laws import HertzLine, HuntCrossley
 from ..system.contact.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
 from ..system.elements import ground
 from ..system.forces.loads import PointForce
+from ..system.joints.base import AbstractJoint, Penalty
 from ..system.joints.drivers import Motion
-from ..system.joints.joints import AbstractJoint, Cylindrical, Parallel, Penalty, Planar, Revolute
+from ..system.joints.one_axis import Cylindrical, Parallel, Planar, Revolute
 from . import geometry
 
 if TYPE_CHECKING:

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from ..system.bodies.bodies import PointMass, RigidBody
+from ..system.bodies.point_mass import PointMass
+from ..system.bodies.rigid import RigidBody
 from ..system.building.model import Model
 from ..system.contact.friction import Coulomb, LuGre
 from ..system.contact.groups import Plane, Sphere, contacts
@@ -11,8 +12,8 @@ from ..system.contact.laws import Hertz, HuntCrossley, LinearContact
 from ..system.contact.solids import BoxPlane
 from ..system.contact.spheres import SphereSphere
 from ..system.elements import ground
-from ..system.forces.forces import Gravity
-from ..system.joints.joints import Distance
+from ..system.forces.gravity import Gravity
+from ..system.joints.distance import Distance
 
 _GRAVITY = 9.81
 _STEEL = Material(206e9, 0.3, 7850.0)

@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies.bodies import PlanarBody
+from ..system.bodies.planar import PlanarBody
 from ..system.building.model import Model
 from ..system.elements import ground
 from ..system.joints.drivers import Motion
-from ..system.joints.joints import Translational
+from ..system.joints.one_axis import Translational
 from .rods import gravity, hinge, rod
 
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..system.bodies.bodies import RigidBody
+from ..system.bodies.rigid import RigidBody
 from ..system.building.model import Model
 from ..system.elements import ground
-from ..system.forces.forces import Gravity
-from ..system.joints.joints import Spherical
+from ..system.forces.gravity import Gravity
+from ..system.joints.one_axis import Spherical
 from .rods import STANDARD_GRAVITY
 
 

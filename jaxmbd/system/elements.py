@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .bodies.bodies import AbstractBody
+from .bodies.base import AbstractBody
 from .frames import Frame
 from .observable import Observable
 from .parameters import Parameter, read_fields, read_name

@@ -12,7 +12,8 @@ from jaxtyping import Array, Float
 
 from . import naming
 from .equations import AbstractSystem
-from .forces.forces import AbstractForce, Gravity
+from .forces.base import AbstractForce
+from .forces.gravity import Gravity
 from .frames import Frame, Wrench, embed, ground_frame
 from .joints.penalties import penalty_wrench
 from .observing import energy

@@ -11,7 +11,7 @@ from ..frames import Frame
 from ..observable import ROTOR_ANGLE, TURNING, WORKER, Observable
 from ..parameters import Parameter, nonzero_vector, positive, scalar, vector
 from ..rotations import skew, unit
-from .bodies import AbstractBody
+from .base import AbstractBody
 
 
 class Rotor(AbstractBody):

@@ -9,11 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..elements import AbstractElement
-from ..forces.forces import ForceFunction, SpringDamper, TorsionSpringDamper
+from ..forces.functions import ForceFunction
 from ..forces.loads import PointForce, Torque
+from ..forces.springs import SpringDamper, TorsionSpringDamper
 from ..frames import JointReaction, ground_frame
+from ..joints.base import AbstractJoint
+from ..joints.distance import Distance
 from ..joints.drivers import Motion, Screw
-from ..joints.joints import AbstractJoint, Distance, Perpendicular, Universal
+from ..joints.two_axes import Perpendicular, Universal
 from ..parameters import is_traced
 
 _ELSEWHERE = 0.1

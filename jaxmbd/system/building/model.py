@@ -9,13 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..bodies.bodies import AbstractBody
+from ..bodies.base import AbstractBody
 from ..contact.base import AbstractContact
 from ..contact.joint_friction import JointFriction
 from ..elements import AbstractElement, BodyName, ground
-from ..forces.forces import AbstractForce, Gravity, TorsionSpringDamper
+from ..forces.base import AbstractForce
+from ..forces.gravity import Gravity
+from ..forces.springs import TorsionSpringDamper
+from ..joints.base import AbstractJoint
 from ..joints.drivers import Gear, Motion, RackAndPinion
-from ..joints.joints import AbstractJoint, Revolute
+from ..joints.one_axis import Revolute
 from ..parameters import is_traced, unknown
 from ..stacked.groups import BodyGroup, ElementGroup
 from ..system import System

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..forces.forces import AbstractForce
+from ..forces.base import AbstractForce
 from ..frames import Frame, Wrench, norm, pair_wrench
 from ..observable import CONTACT, Observable
 from ..rotations import dot

@@ -7,9 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..elements import Axis
-from ..forces.forces import AbstractForce
+from ..forces.base import AbstractForce
 from ..frames import Frame, JointReaction, norm, pair_wrench
-from ..joints.joints import AbstractJoint, Cylindrical, Revolute, Translational
+from ..joints.base import AbstractJoint
+from ..joints.one_axis import Cylindrical, Revolute, Translational
 from ..observable import Observable
 from ..parameters import Parameter, positive
 from ..rotations import cross, dot

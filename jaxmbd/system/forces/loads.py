@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from ..frames import Frame, Wrench, embed, force_at
 from ..parameters import Parameter, read, vector
-from .forces import AbstractForce
+from .base import AbstractForce
 
 
 class AbstractLoad(AbstractForce):

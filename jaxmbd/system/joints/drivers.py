@@ -15,7 +15,8 @@ from ..elements import Axis, ground
 from ..frames import Frame, embed
 from ..observable import FOLLOWED_ANGLE, GEAR, RACK, TRAVEL, Observable, only
 from ..parameters import Parameter, nonzero_vector, scalar, vector
-from .joints import AbstractJoint, Cylindrical, Penalty, cylinder_rows
+from .base import AbstractJoint, Penalty
+from .one_axis import Cylindrical, cylinder_rows
 
 
 class Motion(AbstractJoint):

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from ..elements import unwrap
 from ..frames import Frame, Wrench
 from ..rotations import cross
-from .joints import AbstractJoint, Penalty
+from .base import AbstractJoint, Penalty
 
 
 def row_coefficients(penalty: Penalty, lengths: tuple[bool, ...]) -> tuple[Float[Array, "rows"], Float[Array, "rows"]]:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.bodies import AbstractBody
+from ..bodies.base import AbstractBody
 from ..contact.base import ContactLoads
 from ..frames import Frame, JointReaction, Wrench, embed
 from ..observable import CONTACT, ENERGY, POINT, STORE, WORKER, Observable, Table, table_of

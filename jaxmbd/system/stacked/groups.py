@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.bodies import AbstractBody
+from ..bodies.base import AbstractBody
 from ..elements import unwrap
-from ..forces.forces import AbstractForce
+from ..forces.base import AbstractForce
 from ..frames import Frame
 
 

@@ -1,8 +1,4 @@
-"""Forces: what acts on bodies without stopping a motion outright.
-
-Each element returns the wrench on its bodies. Elements with `stiff=True` belong to family B (cheap and stiff), the others to family A;
-only the splitting integrator looks at the difference.
-"""
+"""Springs and dampers between two bodies: along a line, about an axis, in all directions."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -12,58 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..elements import AbstractElement, Axis
-from ..frames import Frame, Wrench, embed, norm, pair_wrench
-from ..joints.joints import AbstractJoint
-from ..observable import FORCE, SPRING, STORE, TORSION, WORKER, Observable
-from ..parameters import Parameter, is_traced, nonzero_vector, not_negative, read, read_all, read_name, scalar, vector
+from ..elements import Axis
+from ..frames import Frame, embed, norm, pair_wrench
+from ..observable import SPRING, TORSION, Observable
+from ..parameters import Parameter, is_traced, nonzero_vector, not_negative, scalar, vector
 from ..rotations import cross, fused_dot, rotation_vector, torque_of_moment
-
-
-class AbstractForce(AbstractElement):
-    """A force element between its bodies."""
-
-    stiff: eqx.AbstractVar[bool]
-    kind: ClassVar[str] = "force"
-    is_contact: ClassVar[bool] = False
-    """Whether its power counts as contact power."""
-    shares_axis: ClassVar[bool] = False
-    """Whether its geometry is that of its joint, an `Axis`."""
-    observables: ClassVar[dict[str, Observable]] = FORCE
-
-    def reaction_joints(self) -> tuple[str, ...]:
-        """The joints whose reactions `wrench` gets as further arguments, each a `JointReaction`."""
-        return ()
-
-    def initial_state(self) -> Array:
-        """The differential states that the element owns, at the start."""
-        return jnp.zeros(0)
-
-    def wrench(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Wrench:
-        """Forces and torques on the bodies; x are the element's own differential states."""
-        raise NotImplementedError
-
-    def state_rate(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Array:
-        """x'."""
-        return jnp.zeros_like(x)
-
-    def potential(self, local: Any, frames: tuple[Frame, ...], angles: Array) -> Array:
-        """The energy that the element stores [J]; zero if it stores none."""
-        return jnp.zeros(())
-
-
-class Gravity(eqx.Module):
-    """A uniform acceleration on every body."""
-
-    acceleration: Float[Array, "d"]
-    """m/s^2"""
-    name: str = eqx.field(static=True)
-    parameters: ClassVar[dict[str, Parameter]] = {"acceleration": vector("m/s^2")}
-    observables: ClassVar[dict[str, Observable]] = WORKER | STORE
-
-    def __init__(self, acceleration: Any, name: str = "gravity"):
-        self.name = read_name("force", name)
-        self.acceleration = read(f"force {name!r}", "acceleration", self.parameters["acceleration"], acceleration)
+from .base import AbstractForce
 
 
 class _Spring(eqx.Module):
@@ -286,82 +236,3 @@ class Bushing(AbstractForce):
     def potential(self, local, frames, angles):
         _, _, deflection = self._deflection(local, *frames)
         return 0.5 * deflection @ self.stiffness @ deflection
-
-
-def _joint_name(owner: str, joint: Any) -> str:
-    """Of a joint, or as it is."""
-    if isinstance(joint, AbstractJoint):
-        return joint.name
-    if isinstance(joint, str):
-        return joint
-    raise ValueError(f"{owner}: expected a joint or a joint's name, got {joint!r}.")
-
-
-class ForceFunction(AbstractForce):
-    """A user's own law between two bodies.
-
-    `function(a, b, t)` gets the two bodies as `mbd.Frame`s and returns (force [N], torque [N m]) on b at b's centre of mass, in the ground's
-    axes; the exact opposite acts on a. With differential states, `state` is their initial value, `function(a, b, t, x)` and
-    `rate(a, b, t, x)` = x' receive them. A function may be an equinox Module: its array leaves are parameters then, named
-    'element.leaf', and a new value does not recompile.
-
-    With `reactions`, a joint or several (or their names), the function gets one more argument for each, an `mbd.JointReaction`: what the
-    joint does to its second body, force [N], torque [N m] and the point [m] that they belong to. `JointFriction` is such a law. If
-    multipliers hold the joint, only HHT and BDF can solve for both together; if a penalty does, all integrators can.
-    """
-
-    name: str = eqx.field(static=True)
-    bodies: tuple[str, ...] = eqx.field(static=True)
-    function: Callable[..., tuple[Array, Array]]
-    state: Float[Array, "x"] | None
-    rate: Callable[..., Array] | None
-    joints: tuple[str, ...] = eqx.field(static=True)
-    """whose reactions the function receives"""
-    stiff: bool = eqx.field(static=True)
-    point_like: ClassVar[tuple[int, ...]] = (0, 1)
-    parameters: ClassVar[dict[str, Parameter]] = {}
-
-    def __init__(
-        self,
-        name: str,
-        a: Any,
-        b: Any,
-        function: Callable[..., tuple[Array, Array]],
-        *,
-        state: Any = None,
-        rate: Callable[..., Array] | None = None,
-        reactions: Any = (),
-        stiff: bool = False,
-    ):
-        self._read_element(name, (a, b))
-        self.joints = tuple(
-            _joint_name(self.label, joint) for joint in (reactions if isinstance(reactions, tuple | list) else (reactions,))
-        )
-        if stiff and self.joints:
-            raise ValueError(f"{self.label}: a force that depends on reactions cannot be of family B; leave stiff out.")
-        if not callable(function):
-            raise ValueError(f"{self.label}: function must be callable, got {function!r}.")
-        if (state is None) != (rate is None):
-            raise ValueError(f"{self.label}: state (initial values) and rate (their derivative) belong together.")
-        self.function, self.rate, self.stiff = function, rate, stiff
-        if state is not None:
-            state = np.atleast_1d(np.asarray(state, dtype=float)) if not is_traced(state) else jnp.atleast_1d(state)
-            state = read_all(self.label, {"state": vector("state", state.shape[0])}, state=state)["state"]
-        self.state = state
-
-    def initial_state(self):
-        return jnp.zeros(0) if self.state is None else self.state
-
-    def local(self, frames):
-        return ()
-
-    def reaction_joints(self):
-        return self.joints
-
-    def wrench(self, local, frames, angles, t, x, *reactions):
-        a, b = frames
-        force, torque = self.function(a, b, t, *(() if self.state is None else (x,)), *reactions)
-        return pair_wrench(a, b, b.position, jnp.asarray(force, float), jnp.asarray(torque, float))
-
-    def state_rate(self, local, frames, angles, t, x):
-        return x if self.rate is None else jnp.reshape(jnp.asarray(self.rate(*frames, t, x)), x.shape)
