@@ -194,7 +194,7 @@ class RosenbrockNystrom(AbstractRosenbrock):
     - `independent`: coordinates to integrate, such as ("rod1.angle", "rod2.angle") or places in q. None: chosen by pivoting, of rigid bodies
       in space among their motions along and about their own axes, and chosen anew when the choice has become a poor one.
     - `scaled_error`: multiplies the error estimate by (I - gamma h J)^-1, which takes from it what a stiff spring adds. Measured on the stiff
-      double pendulum and on the vehicle: up to 15 % fewer steps, errors between a quarter and three times (`benchmarks/paper_001.py`).
+      double pendulum and on the vehicle: up to 15 % fewer steps, errors between a quarter and three times (`benchmarks/papers/rosenbrock.py`).
     """
 
     rtol: Float[Array, ""]

@@ -1,20 +1,23 @@
 """Contact-power steps, Modin, Führer, Fritzson and Söderlind: Figure 2, beside what jaxmbd gives.
 
-    python benchmarks/paper_002.py [ball] [bearing] [--out DIR]
+    python benchmarks/papers/contact_power.py [ball] [bearing] [--out DIR]
 
 Without names, all parts run. Figures are written to DIR (the working directory). Cost is counted in evaluations of contact forces; every
 rejected trial counts.
 """
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
-from parts import run_parts, save
 
 import jaxmbd as mbd
 from jaxmbd.control import ContactPower, Stability
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what papers and other benchmarks share
+from parts import run_parts, save
 
 GRAVITY = 9.81
 RADIUS = 0.05
@@ -104,12 +107,12 @@ def figure_2(run: mbd.Solution, out: Path) -> None:
     below.semilogy(s[rows][1:], np.diff(t[rows]), marker=".", markersize=2, linewidth=0.7)
     below.set(xlabel="s", ylabel="step [s]")
     figure.suptitle(f"Bouncing ball (Figure 2): Verlet, alpha = {ALPHA:g}, epsilon = {EPSILON:g} s, eta = {ETA:g}")
-    save(figure, out / "paper_002_figure_2.png")
+    save(figure, out / "contact_power_figure_2.png")
 
 
 def bearing(out: Path) -> None:
     """Needs scikit-sundae, which the other parts do not."""
-    from paper_002_bearing import run
+    from contact_power_bearing import run
 
     run(out)
 

@@ -1,4 +1,4 @@
-"""What the bearing parts of papers 000 and 002 share: runs of one bearing by several methods, their errors and their cost in evaluations of A.
+"""What the bearings of both papers by Modin and others share: one bearing by several methods, their errors and their cost in evaluations of A.
 
 Errors are taken against a tight reference run, at common times: the root mean square error of all ball-race forces over their mean, and the
 largest error of the cage's speed over that speed. Single hits of balls and pockets are not compared: they come a little earlier

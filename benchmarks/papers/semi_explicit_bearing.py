@@ -1,6 +1,7 @@
 """The bearing of Modin, Fritzson and Führer (2007), section 6.3: evaluations of A for the same error, scheme (5) against CVODE.
 
-Run by `python benchmarks/paper_000.py bearing`. Rings on penalties of 1e7 rad/s, 10^4 rpm, 1000 N, 0.6 ms; the cage starts 1 % slow, so that
+Run by `python benchmarks/papers/semi_explicit.py bearing`.
+Rings on penalties of 1e7 rad/s, 10^4 rpm, 1000 N, 0.6 ms; the cage starts 1 % slow, so that
 balls and pockets meet. Two starts: the quasi-static one, from which forces hardly change, and one with the load raised by half at t = 0,
 after which the balls swing on their contacts.
 """
@@ -128,5 +129,5 @@ def run(out: Path) -> None:
         study(title, Case(bearing, system, TIMES), axis)
     axes[0].legend(fontsize=8)
     print(WHY)
-    figure.savefig(out / "paper_000_bearing.png", dpi=120)
-    print(f"  {out / 'paper_000_bearing.png'}")
+    figure.savefig(out / "semi_explicit_bearing.png", dpi=120)
+    print(f"  {out / 'semi_explicit_bearing.png'}")

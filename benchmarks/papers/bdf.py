@@ -1,7 +1,7 @@
-"""Conditioning and Newton saturation of BDF, paper 003: Figures 1 to 8 for the pendulum (sections 3.3 and 4.3) with the slopes behind
-them, and the counterparts of Figures 10 and 11 for the problem `stiff-impact` (section 5).
+"""Conditioning and Newton saturation of BDF, Bottasso, Bauchau and Cardona (2007): Figures 1 to 8 for the pendulum (sections 3.3 and 4.3)
+with the slopes behind them, and the counterparts of Figures 10 and 11 for the problem `stiff-impact` (section 5).
 
-    python benchmarks/paper_003.py [pendulum] [impact] [--output DIRECTORY] [--max-steps N]
+    python benchmarks/papers/bdf.py [pendulum] [impact] [--output DIRECTORY] [--max-steps N]
 
 Two-step BDF, steps from 1e-4 s to 1e-8 s, until t = 1e-3 s (at least 100 steps, at most N). The scaling factor is s = 1 / h^2, as in the
 paper. Prints what is expected next to what is measured and ends with exit code 1 if they differ.
@@ -228,7 +228,7 @@ def pendulums(output: Path, max_steps: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path("benchmarks/paper_003"), help="directory of the PNGs; default: %(default)s")
+    parser.add_argument("--output", type=Path, default=Path("bdf-figures"), help="directory of the PNGs; default: %(default)s")
     parser.add_argument("--max-steps", type=int, default=100_000, help="steps of one run; default: %(default)s, all")
     parser.add_argument("parts", nargs="*", help="pendulum, impact; both unless given")
     options = parser.parse_args()

@@ -1,23 +1,26 @@
 """Semi-explicit splitting, Modin, Fritzson and Führer (2007): Figures 2 to 5 and Theorems 2, 3 and 6, beside what jaxmbd gives.
 
-    python benchmarks/paper_000.py [oscillators] [pendulum] [stability] [orders] [bearing] [--out DIR]
+    python benchmarks/papers/semi_explicit.py [oscillators] [pendulum] [stability] [orders] [bearing] [--out DIR]
 
 Without names, all parts run. Figures are written to DIR (the working directory). Evaluations of A are the cost that the paper counts.
 """
 
+import sys
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
 import numpy as np
-from parts import run_parts, save
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 import jaxmbd as mbd
 from jaxmbd.integrators.amplification import spectral_radius
 from jaxmbd.problems.splitting import NonlinearSplit, SplitOscillator
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what papers and other benchmarks share
+from parts import run_parts, save
 
 
 def cost(run: mbd.Solution) -> str:
@@ -54,7 +57,7 @@ def oscillators(out: Path) -> None:
     axes[0].set_ylim(-1.6, 1.6)
     axes[-1].set_xlabel("time [s]")
     figure.suptitle("Two oscillators (Figure 3): positions full, velocities dashed")
-    save(figure, out / "paper_000_figure_3.png")
+    save(figure, out / "semi_explicit_figure_3.png")
 
 
 def _draw_oscillators(axis, title, t, q, v, marker) -> None:
@@ -109,7 +112,7 @@ def pendulum(out: Path) -> None:
         if number == 4:
             axes[0].legend(fontsize=8)
         figure.suptitle(f"Penalty pendulum (Figure {number})")
-        save(figure, out / f"paper_000_figure_{number}.png")
+        save(figure, out / f"semi_explicit_figure_{number}.png")
 
 
 # --- section 4 ----------------------------------------------------------------------------------------------------------------------------
@@ -149,7 +152,7 @@ def stability(out: Path) -> None:
     for axis in axes[:, 0]:
         axis.set_ylabel("h^2 k")
     figure.suptitle("Stable steps by experiment (shaded by spectral radius) and Theorem 3 (red); second row: with a stiff B (Theorem 6)")
-    save(figure, out / "paper_000_stability.png")
+    save(figure, out / "semi_explicit_stability.png")
 
 
 def orders() -> None:
@@ -188,7 +191,7 @@ def orders() -> None:
 
 def bearing(out: Path) -> None:
     """Needs scikit-sundae, which the other parts do not."""
-    from paper_000_bearing import run
+    from semi_explicit_bearing import run
 
     run(out)
 

@@ -1,6 +1,7 @@
 """The bearing of Modin, Führer, Fritzson and Söderlind, section 6.2: contact-power steps against CVODE, Table 1 and Figure 4.
 
-Run by `python benchmarks/paper_002.py bearing`. Rings prescribed, 10^4 rpm, 1000 N, 0.011 s (one and a half turns), the cage 1 % slow at first.
+Run by `python benchmarks/papers/contact_power.py bearing`.
+Rings prescribed, 10^4 rpm, 1000 N, 0.011 s (one and a half turns), the cage 1 % slow at first.
 Powers of our contacts are not those of the paper's, so alpha is not either: it is chosen to span the same range of cost.
 """
 
@@ -78,5 +79,5 @@ def _figure_4(case: Case, nystrom: list, verlet: list, out: Path) -> None:
         axis.legend(fontsize=7)
         axis.set(ylabel="step [s]", ylim=(1e-8, 1e-4))  # CVODE begins with far smaller ones
     axes[1].set_xlabel("time [s]")
-    figure.savefig(out / "paper_002_figure_4.png", dpi=120)
-    print(f"  {out / 'paper_002_figure_4.png'}")
+    figure.savefig(out / "contact_power_figure_4.png", dpi=120)
+    print(f"  {out / 'contact_power_figure_4.png'}")

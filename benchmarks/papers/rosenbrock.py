@@ -1,6 +1,6 @@
 """Rosenbrock-Nystrom, Negrut et al. (2003): Tables 4 to 8 and Figure 4, beside what jaxmbd gives.
 
-    python benchmarks/paper_001.py [pendulum] [vehicle] [stiffness] [explicit] [derivatives] [--out DIR]
+    python benchmarks/papers/rosenbrock.py [pendulum] [vehicle] [stiffness] [explicit] [derivatives] [--out DIR]
 
 Without names, all parts run (the explicit methods take minutes). Compiling is reported apart from running; times are ratios within one run
 on one machine, and mean most on one core that is otherwise free (`taskset -c 0 python ...`). The figure is written to DIR (the working
@@ -9,6 +9,7 @@ directory).
 The vehicle has the suspension of a real HMMWV, 10 degrees of freedom; the paper's has 18, by a topology that is lost in print.
 """
 
+import sys
 import time
 from pathlib import Path
 
@@ -16,9 +17,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import matplotlib.pyplot as plt
-from parts import FIGURES, run_parts
 
 import jaxmbd as mbd
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # what papers and other benchmarks share
+from parts import FIGURES, run_parts
 
 TOLERANCES = (1e-2, 1e-3, 1e-4, 1e-5)
 TABLE_4 = {
@@ -138,8 +141,8 @@ def figure_4(run: mbd.Solution, out: Path) -> None:
     step.set(ylabel="step size [s]", yscale="log", ylim=(1e-7, 1e-1))
     height.legend(handles=[height.lines[0], step.lines[0]], labels=["chassis height", "step size"], loc="upper right")
     figure.suptitle("HMMWV over a bump, Rosenbrock-Nystrom, tolerance 1e-3 (Figure 4)")
-    figure.savefig(out / "paper_001_figure_4.png", dpi=120)
-    print(f"  Figure 4: {out / 'paper_001_figure_4.png'}")
+    figure.savefig(out / "rosenbrock_figure_4.png", dpi=120)
+    print(f"  Figure 4: {out / 'rosenbrock_figure_4.png'}")
 
 
 def stiffness() -> None:
