@@ -1,5 +1,6 @@
 """The Hilber-Hughes-Taylor method for index-3 equations, with Newmark's and the trapezoidal rule as special cases."""
 
+import abc
 import dataclasses
 import warnings
 from typing import Any, ClassVar
@@ -70,8 +71,9 @@ class AbstractNewmark(AbstractIntegrator):
     solves_for_multipliers: ClassVar[bool] = True
     # A step that is r times the last one multiplies the errors of accelerations and multipliers by about 1 / r^2.
 
+    @abc.abstractmethod
     def coefficients(self) -> Coefficients:
-        raise NotImplementedError
+        """Those of the method."""
 
     @property
     def _caution(self) -> float:

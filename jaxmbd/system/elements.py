@@ -55,8 +55,8 @@ class AbstractElement(eqx.Module):
         return f"{self.kind} {self.name!r}"
 
     def local(self, frames: tuple[Frame, ...]) -> Any:
-        """Geometry in the bodies' own frames, from the frames at the initial configuration."""
-        raise NotImplementedError
+        """Geometry in the bodies' own frames, from the frames at the initial configuration; () unless the element has some."""
+        return ()
 
     def wrapped_angles(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "angles"]:
         """The relative angles as far as the configuration tells them, i.e. up to full turns."""

@@ -8,6 +8,7 @@ system evaluates by vmap. Coordinates q and rates v = q' of one body:
     RigidBody    (x, y, z, e0, e1, e2, e3), with the row (e.e - 1) / 2 = 0 among the constraints
 """
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -37,31 +38,33 @@ class AbstractBody(eqx.Module):
         read_fields(self, f"body {name!r}", self.parameters, **values)
 
     @property
+    @abc.abstractmethod
     def dimension(self) -> int:
         """2 for a body of a planar model, 3 for one of a spatial model."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def initial(self) -> tuple[Array, Array]:
         """(q, v) at the start."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def lengths(self) -> tuple[bool, ...]:
         """Which coordinates are lengths (the others are angles or Euler parameters)."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def frame(self, q: Array, v: Array) -> Frame:
-        raise NotImplementedError
+        """The body as joints and forces see it."""
 
+    @abc.abstractmethod
     def mass_matrix(self, q: Array) -> Array:
-        raise NotImplementedError
+        """M of this body."""
 
+    @abc.abstractmethod
     def mass_product(self, q: Array, a: Array) -> Array:
         """M a, without M."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def solve_mass(self, q: Array, force: Array) -> Array:
         """The a with M a = force; where M is singular, the one along which `constraint` allows to move."""
-        raise NotImplementedError
 
     def own_acceleration(self, q: Array, v: Array) -> Array:
         """What `constraint` alone adds to the acceleration of a moving body, so that its second derivative is zero too."""
@@ -84,13 +87,13 @@ class AbstractBody(eqx.Module):
         """Where the body is after a motion from q on, along and about the axes that it has there; a turn is axis times angle."""
         return q + self.from_motion(q, motion)
 
+    @abc.abstractmethod
     def velocity_force(self, q: Array, v: Array) -> Array:
         """The generalised force that is quadratic in the velocity, on the right-hand side."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def generalize(self, q: Array, force: Array, torque: Array) -> Array:
         """A force and a torque about the centre of mass as a force on the coordinates."""
-        raise NotImplementedError
 
     def constraint(self, q: Array) -> Array:
         """What the coordinates themselves must satisfy."""

@@ -5,6 +5,7 @@ rate into a force, and perhaps a friction law (`friction`). Pairs, laws and fric
 small class. A pair may touch at several spots at once (the corners of a box): its `Touch` has a first axis then.
 """
 
+import abc
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -139,9 +140,9 @@ class AbstractContact(AbstractForce):
             )
         self.law, self.friction, self.stiff, self.allow_overlap = law, friction, stiff, bool(allow_overlap)
 
+    @abc.abstractmethod
     def touch(self, local: Any, frames: tuple[Frame, ...]) -> Touch:
         """Where the shapes overlap, or come nearest."""
-        raise NotImplementedError
 
     def touch_at(self, frames: tuple[Frame, ...], point: Array, normal: Array, depth: Array, travel: Array | None = None) -> Touch:
         """The touch at a point [m] with a unit normal, along which a is pushed, both of three components in the ground's axes (z = 0 in the
@@ -152,9 +153,9 @@ class AbstractContact(AbstractForce):
             return planar_touch(frames, point, normal, depth, travel)
         return spatial_touch(self.friction, frames, point, normal, depth, travel)
 
+    @abc.abstractmethod
     def size(self) -> Array:
         """m, what an overlap is to be compared with: as a rule the smallest radius of the pair."""
-        raise NotImplementedError
 
     # --- one spot ---------------------------------------------------------------------------------------------------------------------
 

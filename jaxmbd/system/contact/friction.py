@@ -5,6 +5,7 @@ vector in the ground's axes, or in those of the second body for laws with memory
 `contact` do not know the law.
 """
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -59,9 +60,9 @@ class AbstractFriction(eqx.Module):
         """The law's own differential states at the start, in a tangent space of so many directions."""
         return jnp.zeros(0)
 
+    @abc.abstractmethod
     def coefficient(self, sliding: Sliding, x: Float[Array, "x"]) -> Float[Array, "k"]:
         """Friction force over normal force, along the slip velocity [m/s] that it opposes."""
-        raise NotImplementedError
 
     def spinning(self, sliding: Sliding, x: Float[Array, "x"]) -> Float[Array, ""]:
         """Torque about the normal over normal force [m], along the spin [rad/s] that it opposes; zero where the spot's size is unknown."""

@@ -4,6 +4,7 @@ Every law is a small class that knows nothing of shapes or friction. A law that 
 remembers the spot's size, which spinning friction and lubrication ask for.
 """
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -29,13 +30,13 @@ class AbstractContactLaw(eqx.Module):
         """The size of the spot, if the law knows it."""
         return None
 
+    @abc.abstractmethod
     def force(self, depth: Float[Array, ""], rate: Float[Array, ""]) -> Float[Array, ""]:
         """N, for a depth of overlap [m] (negative: a gap) and its rate [m/s]."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def energy(self, depth: Float[Array, ""]) -> Float[Array, ""]:
         """The elastic energy [J] that is stored at a depth."""
-        raise NotImplementedError
 
 
 class LinearContact(AbstractContactLaw):

@@ -4,6 +4,7 @@ Each element returns the wrench on its bodies. Elements with `stiff=True` belong
 only the splitting integrator looks at the difference.
 """
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -34,9 +35,9 @@ class AbstractForce(AbstractElement):
         """The differential states that the element owns, at the start."""
         return jnp.zeros(0)
 
+    @abc.abstractmethod
     def wrench(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Wrench:
         """Forces and torques on the bodies; x are the element's own differential states."""
-        raise NotImplementedError
 
     def state_rate(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Array:
         """x'."""

@@ -78,9 +78,6 @@ class ForceFunction(AbstractForce):
     def initial_state(self):
         return jnp.zeros(0) if self.state is None else self.state
 
-    def local(self, frames):
-        return ()
-
     def reaction_joints(self):
         return self.joints
 

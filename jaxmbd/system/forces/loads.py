@@ -90,9 +90,6 @@ class Torque(AbstractLoad):
         self.value, self.of_frame = _read_load(self.label, self.parameters["value"], value_or_function)
         self.body_axes, self.stiff = _read_axes(self.label, axes), stiff
 
-    def local(self, frames):
-        return ()
-
     def wrench(self, local, frames, angles, t, x):
         torque = self._vector(frames[0], t)
         return Wrench(jnp.zeros((1, 3)), torque[None])

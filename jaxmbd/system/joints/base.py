@@ -4,6 +4,7 @@ In a planar model the same joints keep only the rows that have a meaning there (
 cosines of right angles; `row_lengths` says which.
 """
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -77,9 +78,9 @@ class AbstractJoint(AbstractElement):
         """Which rows are lengths; the others are cosines or angles."""
         return self.row_lengths
 
+    @abc.abstractmethod
     def rows(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array) -> Array:
         """What the joint keeps at zero. `angles` are those of `wrapped_angles`, followed over full turns."""
-        raise NotImplementedError
 
     def separation(self, local: Any, a: Frame, b: Frame) -> Float[Array, "3"]:
         """From the point on a to the point on b: zero with a multiplier, in whatever axes. A penalty leaves some, and its damper sees it in
