@@ -9,8 +9,12 @@ from .bridges import to_diffrax as to_diffrax
 from .caching import cache_compilations as cache_compilations
 from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
+from .control.base import AbstractController as AbstractController
+from .control.base import Decision as Decision
 from .fusing import fuse_loops as fuse_loops
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
+from .integrators.base import StepInfo as StepInfo
+from .integrators.base import Work as Work
 from .integrators.bdf import BDF as BDF
 from .integrators.explicit import AdamsPECE as AdamsPECE
 from .integrators.explicit import DormandPrince as DormandPrince
@@ -32,6 +36,7 @@ from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError
 from .solution import Solution as Solution
 from .system import parameters as parameters
+from .system.bodies.base import AbstractBody as AbstractBody
 from .system.bodies.planar import PlanarBody as PlanarBody
 from .system.bodies.point_mass import PointMass as PointMass
 from .system.bodies.rigid import RigidBody as RigidBody
@@ -78,8 +83,10 @@ from .system.contact.spheres import SpherePlane as SpherePlane
 from .system.contact.spheres import SphereSphere as SphereSphere
 from .system.contact.touch import Touch as Touch
 from .system.contact.traction import LubricatedTraction as LubricatedTraction
+from .system.elements import Axis as Axis
 from .system.elements import ground as ground
 from .system.equations import AbstractSystem as AbstractSystem
+from .system.forces.base import AbstractForce as AbstractForce
 from .system.forces.functions import ForceFunction as ForceFunction
 from .system.forces.gravity import Gravity as Gravity
 from .system.forces.loads import PointForce as PointForce
@@ -89,6 +96,9 @@ from .system.forces.springs import SpringDamper as SpringDamper
 from .system.forces.springs import TorsionSpringDamper as TorsionSpringDamper
 from .system.frames import Frame as Frame
 from .system.frames import JointReaction as JointReaction
+from .system.frames import Wrench as Wrench
+from .system.frames import pair_wrench as pair_wrench
+from .system.joints.base import AbstractJoint as AbstractJoint
 from .system.joints.base import Penalty as Penalty
 from .system.joints.distance import Distance as Distance
 from .system.joints.drivers import Gear as Gear

@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from . import loop
 from ._compiling import compiled_in_haste
-from .control import AbstractController
+from .control.base import AbstractController
 from .derivatives import run
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT

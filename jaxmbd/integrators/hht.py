@@ -9,7 +9,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..control import AbstractController, LocalError
+from ..control import LocalError
+from ..control.base import AbstractController
 from ..solvers import linear
 from ..solvers.newton import NewtonInfo, Recycled, modified_newton
 from ..solvers.roots import frozen, implicit_root

@@ -43,7 +43,7 @@ class AbstractElement(eqx.Module):
     observables: ClassVar[dict[str, Observable]] = {}
     """What a run can be asked of it by name, besides what its parents list."""
 
-    def _read_element(self, name: str, bodies: tuple[Any, ...], **values: Any) -> None:
+    def read_element(self, name: str, bodies: tuple[Any, ...], **values: Any) -> None:
         """The part of a constructor that all elements share: names and checked numbers (None stays None)."""
         self.name = read_name(self.kind, name)
         self.bodies = tuple(body_name(self.label, body) for body in bodies)

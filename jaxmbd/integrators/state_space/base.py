@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ...control import AbstractController, LocalError
+from ...control import LocalError
+from ...control.base import AbstractController
 from ...solvers import linear
 from ...system.equations import AbstractSystem
 from ...system.parameters import Parameter, positive, read_all

@@ -32,7 +32,7 @@ class AbstractBody(eqx.Module):
     observables: ClassVar[dict[str, Observable]] = BODY
     """What a run can be asked of it by name, besides what its parents list."""
 
-    def _read_body(self, name: str, **values: Any) -> None:
+    def read_body(self, name: str, **values: Any) -> None:
         """The part of a constructor that all bodies share: name and checked numbers."""
         self.name = read_name("body", name)
         read_fields(self, f"body {name!r}", self.parameters, **values)

@@ -53,7 +53,7 @@ class PlanarBody(AbstractBody):
         velocity: Any = (0.0, 0.0),
         angular_velocity: Any = 0.0,
     ):
-        self._read_body(
+        self.read_body(
             name,
             mass=mass,
             inertia=inertia,

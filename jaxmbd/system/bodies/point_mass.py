@@ -30,8 +30,8 @@ class PointMass(AbstractBody):
     }
 
     def __init__(self, name: str, mass: Any, position: Any, velocity: Any = None):
-        self._read_body(name, mass=mass, position=position)
-        self._read_body(name, velocity=np.zeros(self.position.shape) if velocity is None else velocity)
+        self.read_body(name, mass=mass, position=position)
+        self.read_body(name, velocity=np.zeros(self.position.shape) if velocity is None else velocity)
         if self.velocity.shape != self.position.shape:
             raise ValueError(f"velocity of body {name!r} must have as many components as its position.")
 

@@ -113,7 +113,7 @@ class RigidBody(AbstractBody):
         velocity: Any = (0.0, 0.0, 0.0),
         angular_velocity: Any = (0.0, 0.0, 0.0),
     ):
-        self._read_body(
+        self.read_body(
             name,
             mass=mass,
             inertia=inertia,

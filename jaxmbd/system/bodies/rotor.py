@@ -65,7 +65,7 @@ class Rotor(AbstractBody):
         *,
         free: str = "",
     ):
-        self._read_body(name, mass=mass, inertia=inertia, axis=axis, speed=speed, position=position, velocity=velocity, angle=angle)
+        self.read_body(name, mass=mass, inertia=inertia, axis=axis, speed=speed, position=position, velocity=velocity, angle=angle)
         if not isinstance(free, str) or "".join(c for c in "xyz" if c in free) != free:
             raise ValueError(f"free of body {name!r} must name translations in order, such as '', 'z' or 'xyz', got {free!r}.")
         self.free = free

@@ -128,7 +128,7 @@ class AbstractContact(AbstractForce):
         self, name: str, a: Any, b: Any, law: Any, friction: Any = None, stiff: bool = False, allow_overlap: bool = False, **shapes: Any
     ) -> None:
         """The part of a constructor that all pairs share; `shapes` are the numbers of the child's own fields, checked by its `parameters`."""
-        self._read_element(name, (a, b), **shapes)
+        self.read_element(name, (a, b), **shapes)
         if not isinstance(law, AbstractContactLaw):
             raise ValueError(f"{self.label}: law must be a contact law such as mbd.LinearContact(stiffness, damping), got {law!r}.")
         if not isinstance(friction, AbstractFriction | None):

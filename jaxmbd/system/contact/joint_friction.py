@@ -65,7 +65,7 @@ class JointFriction(AbstractForce):
         if type(joint) not in _MOTIONS:
             kinds = ", ".join(kind.__name__ for kind in _MOTIONS)
             raise ValueError(f"force {name!r}: give a joint of the kind {kinds}, got {joint!r}; for others there is mbd.ForceFunction.")
-        self._read_element(name, tuple(getattr(joint, "bodies", ())), radius=radius, length=length)
+        self.read_element(name, tuple(getattr(joint, "bodies", ())), radius=radius, length=length)
         self.joints, self.motions, self.stiff = (joint.name,), _MOTIONS[type(joint)], False
         if not isinstance(friction, AbstractFriction) or friction.needs_spot:
             raise ValueError(f"{self.label}: friction must be a law of dry friction such as mbd.Coulomb(0.1), got {friction!r}.")

@@ -59,7 +59,7 @@ class ForceFunction(AbstractForce):
         reactions: Any = (),
         stiff: bool = False,
     ):
-        self._read_element(name, (a, b))
+        self.read_element(name, (a, b))
         self.joints = tuple(
             _joint_name(self.label, joint) for joint in (reactions if isinstance(reactions, tuple | list) else (reactions,))
         )

@@ -59,7 +59,7 @@ class PointForce(AbstractLoad):
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "value": vector("N")}
 
     def __init__(self, name: str, body: Any, point: Any, value_or_function: Any, *, axes: str = "ground", stiff: bool = False):
-        self._read_element(name, (body,), point=point)
+        self.read_element(name, (body,), point=point)
         self.value, self.of_frame = _read_load(self.label, self.parameters["value"], value_or_function)
         self.body_axes, self.stiff = _read_axes(self.label, axes), stiff
 
@@ -86,7 +86,7 @@ class Torque(AbstractLoad):
     parameters: ClassVar[dict[str, Parameter]] = {"value": Parameter("N m", shapes=((), (3,)))}
 
     def __init__(self, name: str, body: Any, value_or_function: Any, *, axes: str = "ground", stiff: bool = False):
-        self._read_element(name, (body,))
+        self.read_element(name, (body,))
         self.value, self.of_frame = _read_load(self.label, self.parameters["value"], value_or_function)
         self.body_axes, self.stiff = _read_axes(self.label, axes), stiff
 

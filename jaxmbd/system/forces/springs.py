@@ -66,7 +66,7 @@ class SpringDamper(AbstractForce):
         *,
         stiff: bool = False,
     ):
-        self._read_element(
+        self.read_element(
             name,
             (a, b),
             point1=point1,
@@ -142,7 +142,7 @@ class TorsionSpringDamper(AbstractForce):
         *,
         stiff: bool = False,
     ):
-        self._read_element(name, (a, b), axis=axis, stiffness=stiffness, damping=damping, free_angle=free_angle)
+        self.read_element(name, (a, b), axis=axis, stiffness=stiffness, damping=damping, free_angle=free_angle)
         self.actuator, self.stiff = actuator, stiff
 
     def local(self, frames):
@@ -209,7 +209,7 @@ class Bushing(AbstractForce):
     }
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, stiffness: Any, damping: Any = np.zeros(6), *, stiff: bool = True):
-        self._read_element(name, (a, b), point=point, stiffness=stiffness, damping=damping)
+        self.read_element(name, (a, b), point=point, stiffness=stiffness, damping=damping)
         self.stiff = stiff
 
     def local(self, frames):

@@ -68,8 +68,9 @@ class AbstractJoint(AbstractElement):
     """Whether rows depend on time, so that the joint works."""
     observables: ClassVar[dict[str, Observable]] = JOINT
 
-    def _read(self, name: str, bodies: tuple[Any, ...], penalty: Penalty | None, **values: Any) -> None:
-        self._read_element(name, bodies, **values)
+    def read_joint(self, name: str, bodies: tuple[Any, ...], penalty: Penalty | None, **values: Any) -> None:
+        """The part of a constructor that all joints share: names, checked numbers, what holds it."""
+        self.read_element(name, bodies, **values)
         if not (penalty is None or isinstance(penalty, Penalty)):
             raise ValueError(f"{self.label}: penalty must be an mbd.Penalty, got {penalty!r}.")
         self.penalty = penalty

@@ -38,7 +38,7 @@ class Distance(AbstractJoint):
     point_like: ClassVar[tuple[int, ...]] = (0, 1)
 
     def __init__(self, name: str, a: Any, b: Any, point1: Any, point2: Any, length: Any = None, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty, point1=point1, point2=point2, length=length)
+        self.read_joint(name, (a, b), penalty, point1=point1, point2=point2, length=length)
 
     def local(self, frames):
         p1, p2 = embed(self.point1), embed(self.point2)

@@ -66,7 +66,7 @@ class Motion(AbstractJoint):
             raise ValueError(f"{owner}: give function=..., a function of time [s], got {function!r}.")
         if coordinate not in ("angle", "travel"):
             raise ValueError(f"{owner}: coordinate must be 'angle' or 'travel', got {coordinate!r}.")
-        self._read(name, (a, b), penalty, point=point, axis=axis)
+        self.read_joint(name, (a, b), penalty, point=point, axis=axis)
         self.function, self.coordinate = function, coordinate
 
     def lengths(self):
@@ -134,7 +134,7 @@ class Gear(AbstractJoint):
         carrier: Any = ground,
         penalty: Penalty | None = None,
     ):
-        self._read(name, (a, b, carrier), penalty, axis_a=axis_a, axis_b=axis_b, ratio=ratio)
+        self.read_joint(name, (a, b, carrier), penalty, axis_a=axis_a, axis_b=axis_b, ratio=ratio)
 
     def local(self, frames):
         return _carried_axes(frames, self.axis_a, self.axis_b)
@@ -181,7 +181,7 @@ class RackAndPinion(AbstractJoint):
         owner = f"joint {name!r}"
         if direction is None or radius is None:
             raise ValueError(f"{owner}: give the rack's direction and the pinion's radius [m].")
-        self._read(name, (a, b, carrier), penalty, axis=axis, direction=direction, radius=radius)
+        self.read_joint(name, (a, b, carrier), penalty, axis=axis, direction=direction, radius=radius)
 
     def local(self, frames):
         return _carried_axes(frames, self.axis, self.direction)
@@ -212,7 +212,7 @@ class Screw(AbstractJoint):
     observables: ClassVar[dict[str, Observable]] = FOLLOWED_ANGLE | TRAVEL
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis: Any, pitch: Any, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty, point=point, axis=axis, pitch=pitch)
+        self.read_joint(name, (a, b), penalty, point=point, axis=axis, pitch=pitch)
 
     def local(self, frames):
         return Axis.between(frames[0], frames[1], embed(self.point), embed(self.axis))

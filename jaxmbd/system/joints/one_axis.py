@@ -44,7 +44,7 @@ class AbstractAxisJoint(AbstractJoint):
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis: Any = None, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty, point=point, axis=axis)
+        self.read_joint(name, (a, b), penalty, point=point, axis=axis)
 
     def local(self, frames):
         return Axis.between(frames[0], frames[1], embed(self.point), embed(self.axis))
@@ -135,7 +135,7 @@ class Parallel(AbstractJoint):
     planar_rows: ClassVar[tuple[int, ...] | None] = None
 
     def __init__(self, name: str, a: Any, b: Any, axis: Any, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty, axis=axis)
+        self.read_joint(name, (a, b), penalty, axis=axis)
 
     def local(self, frames):
         return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
@@ -157,7 +157,7 @@ class Spherical(AbstractJoint):
     point_like: ClassVar[tuple[int, ...]] = (0, 1)
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty, point=point)
+        self.read_joint(name, (a, b), penalty, point=point)
 
     def local(self, frames):
         return Axis.between(frames[0], frames[1], embed(self.point), jnp.array([0.0, 0.0, 1.0]))
@@ -177,7 +177,7 @@ class Fixed(AbstractJoint):
     planar_rows: ClassVar[tuple[int, ...] | None] = (0, 1, 5)
 
     def __init__(self, name: str, a: Any, b: Any, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty)
+        self.read_joint(name, (a, b), penalty)
 
     def local(self, frames):
         return Axis.between(frames[0], frames[1], frames[1].position, jnp.array([0.0, 0.0, 1.0]))

@@ -77,7 +77,7 @@ class Universal(AbstractJoint):
     planar_rows: ClassVar[tuple[int, ...] | None] = None
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty, point=point, axis1=axis1, axis2=axis2)
+        self.read_joint(name, (a, b), penalty, point=point, axis1=axis1, axis2=axis2)
 
     def local(self, frames):
         return _TwoAxes.between(frames, embed(self.point), self.axis1, self.axis2)
@@ -99,7 +99,7 @@ class Perpendicular(AbstractJoint):
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
 
     def __init__(self, name: str, a: Any, b: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None):
-        self._read(name, (a, b), penalty, axis1=axis1, axis2=axis2)
+        self.read_joint(name, (a, b), penalty, axis1=axis1, axis2=axis2)
 
     def local(self, frames):
         return _TwoAxes.between(frames, frames[1].position, self.axis1, self.axis2)
