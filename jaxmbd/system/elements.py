@@ -54,6 +54,10 @@ class AbstractElement(eqx.Module):
         """What messages call it, e.g. "joint 'hinge'"."""
         return f"{self.kind} {self.name!r}"
 
+    def turns_about_z(self) -> bool:
+        """Whether its axis is one of rotation: z in a planar model, where it need not be given."""
+        return False
+
     def local(self, frames: tuple[Frame, ...]) -> Any:
         """Geometry in the bodies' own frames, from the frames at the initial configuration; () unless the element has some."""
         return ()

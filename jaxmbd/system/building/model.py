@@ -11,14 +11,10 @@ import numpy as np
 
 from ..bodies.base import AbstractBody
 from ..contact.base import AbstractContact
-from ..contact.joint_friction import JointFriction
 from ..elements import AbstractElement, BodyName, ground
 from ..forces.base import AbstractForce
 from ..forces.gravity import Gravity
-from ..forces.springs import TorsionSpringDamper
 from ..joints.base import AbstractJoint
-from ..joints.drivers import Gear, Motion, RackAndPinion
-from ..joints.one_axis import Revolute
 from ..parameters import is_traced, unknown
 from ..stacked.groups import BodyGroup, ElementGroup
 from ..system import System
@@ -149,7 +145,7 @@ def _check_reactions(model: Model) -> None:
         for name in force.reaction_joints() if isinstance(force, AbstractForce) else ():
             if name not in joints:
                 raise ValueError(f"{force.label} depends on the reaction of an {unknown('joint', name, joints)}")
-            if isinstance(force, JointFriction) and not force.fits(joints[name]):
+            if not force.fits(joints[name]):
                 raise ValueError(
                     f"{force.label} was made with another joint of the name {name!r} than the model's: they differ in kind or bodies."
                 )
@@ -176,10 +172,6 @@ def _warn_of_loose_bodies(model: Model, has_gravity: bool) -> None:
         warnings.warn(f"no joint and no force but gravity acts on body {names}: it will fall freely.", stacklevel=4)
 
 
-_TURNING = (Revolute, Motion, Gear, RackAndPinion, TorsionSpringDamper)
-"""Elements whose axis of rotation is z in a planar model."""
-
-
 def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractElement:
     """The element with what the kind of model decides: default axes, dimensions, geometry that must make sense."""
     label = element.label
@@ -188,17 +180,16 @@ def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractE
     if isinstance(element, AbstractContact) and (element.dimension == 2) != planar:
         where, bodies = ("planar", "spatial") if planar else ("spatial", "planar")
         raise ValueError(f"{label}: a {type(element).__name__} contact has no meaning in a {where} model; it needs {bodies} bodies.")
-    travels = isinstance(element, Motion) and element.coordinate == "travel"
     for field, value in vars(element).items():
         if field not in element.parameters or field in ("free_length", "value"):
             continue
         is_axis = field.startswith("axis")
         if value is None and is_axis:
-            if not planar or travels or not isinstance(element, _TURNING):
+            if not (planar and element.turns_about_z()):
                 raise ValueError(f"{label}: give {field}=(x, y{'' if planar else ', z'}), a direction in the ground's frame.")
             value = np.array([0.0, 0.0, 1.0])
             element = eqx.tree_at(lambda e, f=field: getattr(e, f), element, value, is_leaf=lambda leaf: leaf is None)
-        elif planar and is_axis and value is not None and isinstance(element, _TURNING) and not travels:
+        elif planar and is_axis and value is not None and element.turns_about_z():
             if value.shape != (3,) or (not is_traced(value) and np.any(np.abs(value[:2]) > 1e-12)):
                 raise ValueError(f"{label}: in a planar model bodies turn about z; leave {field} out.")
         elif value is not None and not callable(value) and getattr(value, "shape", ()) in ((2,), (3,)):

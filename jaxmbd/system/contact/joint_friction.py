@@ -77,8 +77,7 @@ class JointFriction(AbstractForce):
     def reaction_joints(self):
         return self.joints
 
-    def fits(self, joint: AbstractJoint) -> bool:
-        """Whether it was made for such a joint."""
+    def fits(self, joint):
         return _MOTIONS.get(type(joint)) == self.motions and joint.bodies == self.bodies
 
     def initial_state(self):

@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from ..elements import AbstractElement
 from ..frames import Frame, Wrench
+from ..joints.base import AbstractJoint
 from ..observable import FORCE, Observable
 
 
@@ -30,6 +31,10 @@ class AbstractForce(AbstractElement):
     def reaction_joints(self) -> tuple[str, ...]:
         """The joints whose reactions `wrench` gets as further arguments, each a `JointReaction`."""
         return ()
+
+    def fits(self, joint: AbstractJoint) -> bool:
+        """Whether it can depend on the reaction of such a joint."""
+        return True
 
     def initial_state(self) -> Array:
         """The differential states that the element owns, at the start."""

@@ -145,6 +145,9 @@ class TorsionSpringDamper(AbstractForce):
         self.read_element(name, (a, b), axis=axis, stiffness=stiffness, damping=damping, free_angle=free_angle)
         self.actuator, self.stiff = actuator, stiff
 
+    def turns_about_z(self):
+        return True
+
     def local(self, frames):
         return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
 

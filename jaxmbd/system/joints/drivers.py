@@ -72,6 +72,9 @@ class Motion(AbstractJoint):
     def lengths(self):
         return (self.coordinate == "travel",)
 
+    def turns_about_z(self):
+        return self.coordinate != "travel"
+
     def local(self, frames):
         point = frames[1].position if self.point is None else embed(self.point)
         return Axis.between(frames[0], frames[1], point, embed(self.axis))
@@ -136,6 +139,9 @@ class Gear(AbstractJoint):
     ):
         self.read_joint(name, (a, b, carrier), penalty, axis_a=axis_a, axis_b=axis_b, ratio=ratio)
 
+    def turns_about_z(self):
+        return True
+
     def local(self, frames):
         return _carried_axes(frames, self.axis_a, self.axis_b)
 
@@ -182,6 +188,9 @@ class RackAndPinion(AbstractJoint):
         if direction is None or radius is None:
             raise ValueError(f"{owner}: give the rack's direction and the pinion's radius [m].")
         self.read_joint(name, (a, b, carrier), penalty, axis=axis, direction=direction, radius=radius)
+
+    def turns_about_z(self):
+        return True
 
     def local(self, frames):
         return _carried_axes(frames, self.axis, self.direction)

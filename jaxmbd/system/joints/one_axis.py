@@ -58,6 +58,9 @@ class Revolute(AbstractAxisJoint):
     planar_rows: ClassVar[tuple[int, ...] | None] = (0, 1)
     __init__ = AbstractAxisJoint.__init__
 
+    def turns_about_z(self):
+        return True
+
     def rows(self, local, frames, angles, t):
         return jnp.concatenate([self.separation(local, *frames), _parallel_rows(local, *frames)])
 
