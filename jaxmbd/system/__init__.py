@@ -9,5 +9,6 @@
     building                          from a model, which a person writes, to a system
     statics                           rest, and small motions about it
 
-Below them all, and so outside of any room: rotations, frames, parameters (reading and checking numbers), observable, state, elements.
+Below them all, and so outside of any room: rotations, frames, parameters (reading and checking numbers),
+checking, observable, state, elements.
 """

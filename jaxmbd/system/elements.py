@@ -54,6 +54,9 @@ class AbstractElement(eqx.Module):
         """What messages call it, e.g. "joint 'hinge'"."""
         return f"{self.kind} {self.name!r}"
 
+    def check(self, planar: bool) -> None:
+        """Refuses, or warns of, points, axes and functions of a user that make no sense, alone or together."""
+
     def turns_about_z(self) -> bool:
         """Whether its axis is one of rotation: z in a planar model, where it need not be given."""
         return False

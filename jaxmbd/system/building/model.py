@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..bodies.base import AbstractBody
+from ..checking import check_dimension
 from ..contact.base import AbstractContact
 from ..elements import AbstractElement, BodyName, ground
 from ..forces.base import AbstractForce
@@ -19,7 +20,6 @@ from ..parameters import is_traced, unknown
 from ..stacked.groups import BodyGroup, ElementGroup
 from ..system import System
 from .analysis import Analysis, analyse
-from .checks import check_dimension, check_functions, check_geometry
 from .overlap import check_overlaps
 
 
@@ -194,8 +194,7 @@ def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractE
                 raise ValueError(f"{label}: in a planar model bodies turn about z; leave {field} out.")
         elif value is not None and not callable(value) and getattr(value, "shape", ()) in ((2,), (3,)):
             check_dimension(label, field, value, planar)
-    check_geometry(element)
-    check_functions(element, planar)
+    element.check(planar)
     return element
 
 

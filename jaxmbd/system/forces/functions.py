@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..frames import pair_wrench
+from ..checking import expect, shape_of, trace
+from ..frames import JointReaction, ground_frame, pair_wrench
 from ..joints.base import AbstractJoint
 from ..parameters import Parameter, is_traced, read_all, vector
 from .base import AbstractForce
@@ -74,6 +75,21 @@ class ForceFunction(AbstractForce):
             state = np.atleast_1d(np.asarray(state, dtype=float)) if not is_traced(state) else jnp.atleast_1d(state)
             state = read_all(self.label, {"state": vector("state", state.shape[0])}, state=state)["state"]
         self.state = state
+
+    def check(self, planar):
+        label, frame, nothing, t = self.label, ground_frame(), jnp.zeros(3), np.zeros(())
+        of_rate = (frame, frame, t) if self.state is None else (frame, frame, t, self.state)
+        arguments = (*of_rate, *(JointReaction(nothing, nothing, nothing) for _ in self.joints))
+        result = trace(label, self.function, *arguments)
+        if not (isinstance(result, tuple | list) and len(result) == 2):
+            raise ValueError(f"{label}: its function must return the pair (force, torque).")
+        for i, what in enumerate(("force", "torque")):
+            shape = shape_of(label, lambda *args, i=i: self.function(*args)[i], *arguments)
+            expect(label, f"the {what}", shape, "a vector of 3 components (in a planar model too)", (3,))
+        if self.rate is not None and self.state is not None:
+            shape, count = shape_of(label, self.rate, *of_rate), self.state.shape[0]
+            allowed = ((1,), ()) if count == 1 else ((count,),)
+            expect(label, "rate(a, b, t, x)", shape, f"a vector of {count} components, as many as its state", *allowed)
 
     def initial_state(self):
         return jnp.zeros(0) if self.state is None else self.state

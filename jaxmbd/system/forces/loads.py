@@ -6,9 +6,11 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from ..frames import Frame, Wrench, embed, force_at
+from ..checking import expect, shape_of
+from ..frames import Frame, Wrench, embed, force_at, ground_frame
 from ..parameters import Parameter, read, vector
 from .base import AbstractForce
 
@@ -25,6 +27,9 @@ class AbstractLoad(AbstractForce):
         if not callable(self.value):
             return jnp.asarray(self.value, dtype=float)
         return jnp.asarray(self.value(frame, t) if self.of_frame else self.value(t), dtype=float)
+
+    def _shape(self) -> tuple[int, ...]:
+        return shape_of(self.label, self.given, ground_frame(), np.zeros(()))
 
     def _vector(self, frame: Frame, t: Array) -> Float[Array, "3"]:
         """In the ground's axes; a single number is a torque about z."""
@@ -63,6 +68,10 @@ class PointForce(AbstractLoad):
         self.value, self.of_frame = _read_load(self.label, self.parameters["value"], value_or_function)
         self.body_axes, self.stiff = _read_axes(self.label, axes), stiff
 
+    def check(self, planar):
+        count = 2 if planar else 3
+        expect(self.label, "the force", self._shape(), f"a vector of {count} components", (count,))
+
     def local(self, frames):
         return frames[0].local_point(embed(self.point))
 
@@ -89,6 +98,12 @@ class Torque(AbstractLoad):
         self.read_element(name, (body,))
         self.value, self.of_frame = _read_load(self.label, self.parameters["value"], value_or_function)
         self.body_axes, self.stiff = _read_axes(self.label, axes), stiff
+
+    def check(self, planar):
+        if planar:
+            expect(self.label, "the torque", self._shape(), "one number (about z)", (), (1,))
+        else:
+            expect(self.label, "the torque", self._shape(), "a vector of 3 components", (3,))
 
     def wrench(self, local, frames, angles, t, x):
         torque = self._vector(frames[0], t)

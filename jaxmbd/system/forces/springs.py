@@ -8,12 +8,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..checking import expect, shape_of
 from ..elements import Axis
 from ..frames import Frame, embed, norm, pair_wrench
 from ..observable import SPRING, TORSION, Observable
 from ..parameters import Parameter, is_traced, nonzero_vector, not_negative, scalar, vector
 from ..rotations import cross, fused_dot, rotation_vector, torque_of_moment
 from .base import AbstractForce
+
+
+def _check_actuator(label: str, coordinate: str, actuator: Callable[[Array, Array, Array], Array] | None) -> None:
+    if actuator is not None:
+        t = np.zeros(())
+        expect(label, f"actuator({coordinate}, rate, t)", shape_of(label, actuator, t, t, t), "one number", (), (1,))
 
 
 class _Spring(eqx.Module):
@@ -76,6 +83,9 @@ class SpringDamper(AbstractForce):
             free_length=free_length,
         )
         self.actuator, self.stiff = actuator, stiff
+
+    def check(self, planar):
+        _check_actuator(self.label, "length", self.actuator)
 
     def local(self, frames):
         p1, p2 = embed(self.point1), embed(self.point2)
@@ -144,6 +154,9 @@ class TorsionSpringDamper(AbstractForce):
     ):
         self.read_element(name, (a, b), axis=axis, stiffness=stiffness, damping=damping, free_angle=free_angle)
         self.actuator, self.stiff = actuator, stiff
+
+    def check(self, planar):
+        _check_actuator(self.label, "angle", self.actuator)
 
     def turns_about_z(self):
         return True

@@ -79,6 +79,10 @@ class AbstractJoint(AbstractElement):
         """Which rows are lengths; the others are cosines or angles."""
         return self.row_lengths
 
+    def misfit(self) -> str:
+        """What becomes of a joint that does not hold at the initial configuration."""
+        return "assembling will move the bodies" if self.penalty is None else "its penalty will begin with that deflection"
+
     @abc.abstractmethod
     def rows(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array) -> Array:
         """What the joint keeps at zero. `angles` are those of `wrapped_angles`, followed over full turns."""

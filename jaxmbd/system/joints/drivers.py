@@ -9,14 +9,19 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
+from ..checking import expect, shape_of, warn
 from ..elements import Axis, ground
 from ..frames import Frame, embed
 from ..observable import FOLLOWED_ANGLE, GEAR, RACK, TRAVEL, Observable, only
-from ..parameters import Parameter, nonzero_vector, scalar, vector
+from ..parameters import Parameter, is_traced, nonzero_vector, scalar, vector
 from .base import AbstractJoint, Penalty
 from .one_axis import Cylindrical, cylinder_rows
+
+_BEGINS = 1e-2
+"""rad or m, by which a motion may begin beside the initial configuration."""
 
 
 class Motion(AbstractJoint):
@@ -71,6 +76,19 @@ class Motion(AbstractJoint):
 
     def lengths(self):
         return (self.coordinate == "travel",)
+
+    def check(self, planar):
+        expect(self.label, "function(t)", shape_of(self.label, self.function, np.zeros(())), "one number", (), (1,))
+        self._check_beginning()
+
+    def _check_beginning(self) -> None:
+        begin = self.function(jnp.zeros(()))
+        if not is_traced(begin) and abs(value := float(np.reshape(begin, ()))) > _BEGINS:
+            unit = "m" if self.coordinate == "travel" else "rad"
+            warn(
+                f"{self.label}: its function is {value:.6g} {unit} at t = 0, but its coordinate counts from the initial configuration and "
+                f"is zero there; {self.misfit()}. Place the bodies where the motion begins, or subtract function(0)."
+            )
 
     def turns_about_z(self):
         return self.coordinate != "travel"
@@ -222,6 +240,10 @@ class Screw(AbstractJoint):
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis: Any, pitch: Any, *, penalty: Penalty | None = None):
         self.read_joint(name, (a, b), penalty, point=point, axis=axis, pitch=pitch)
+
+    def check(self, planar):
+        if not is_traced(self.pitch) and self.pitch == 0:
+            raise ValueError(f"{self.label} has zero pitch: use a Revolute joint.")
 
     def local(self, frames):
         return Axis.between(frames[0], frames[1], embed(self.point), embed(self.axis))

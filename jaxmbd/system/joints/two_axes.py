@@ -4,11 +4,12 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..frames import Frame, embed
 from ..observable import CARDAN, Observable
-from ..parameters import Parameter, nonzero_vector, vector
+from ..parameters import Parameter, is_traced, nonzero_vector, vector
 from ..rotations import cross, fused_dot
 from .base import AbstractJoint, Penalty
 
@@ -59,6 +60,13 @@ def _turn(axis: Array, start: Array, now: Array) -> Array:
     return jnp.arctan2(fused_dot(cross(axis, start), now), fused_dot(start, now))
 
 
+def _check_perpendicular(joint: "Universal | Perpendicular") -> None:
+    if not is_traced(joint.axis1, joint.axis2):
+        cosine = joint.axis1 @ joint.axis2 / np.linalg.norm(joint.axis1) / np.linalg.norm(joint.axis2)
+        if abs(cosine) > 1e-6:
+            raise ValueError(f"{joint.label}: axis1 and axis2 must be perpendicular, their cosine is {cosine:.3g}.")
+
+
 class Universal(AbstractJoint):
     """Cardan joint: the point is shared, axis1 of a stays perpendicular to axis2 of b.
 
@@ -78,6 +86,9 @@ class Universal(AbstractJoint):
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None):
         self.read_joint(name, (a, b), penalty, point=point, axis1=axis1, axis2=axis2)
+
+    def check(self, planar):
+        _check_perpendicular(self)
 
     def local(self, frames):
         return _TwoAxes.between(frames, embed(self.point), self.axis1, self.axis2)
@@ -100,6 +111,9 @@ class Perpendicular(AbstractJoint):
 
     def __init__(self, name: str, a: Any, b: Any, axis1: Any, axis2: Any, *, penalty: Penalty | None = None):
         self.read_joint(name, (a, b), penalty, axis1=axis1, axis2=axis2)
+
+    def check(self, planar):
+        _check_perpendicular(self)
 
     def local(self, frames):
         return _TwoAxes.between(frames, frames[1].position, self.axis1, self.axis2)
