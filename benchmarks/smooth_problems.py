@@ -7,6 +7,7 @@ Each problem has a model, a duration of a few periods, and `reference(ts)`: q an
 otherwise by scipy's DOP853 at a tolerance of 1e-13. Plane motions come twice, with planar bodies and with rigid bodies in space.
 """
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -20,17 +21,18 @@ import jaxmbd as mbd
 from jaxmbd.problems.rods import STANDARD_GRAVITY, gravity, hinge, rod
 
 
-class Motion:
+class Motion(abc.ABC):
     """y' = rate(t, y) from y = start, in minimal coordinates and their rates (coordinates first)."""
 
     start: np.ndarray
 
+    @abc.abstractmethod
     def rate(self, t: float, y: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """y'."""
 
+    @abc.abstractmethod
     def place(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(q, v) of all bodies, one row for every column of y; (x, y, angle) of each in the plane."""
-        raise NotImplementedError
 
     def solution(self, t1: float) -> Callable[[np.ndarray], np.ndarray]:
         """y of times from 0 to t1, one column a time. Steps are short, so that the interpolation in them is as accurate as they are."""

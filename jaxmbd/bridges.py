@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from .simulate import consistent_start
+from .system.building.model import Model
 from .system.equations import (
     AbstractSystem,
     constraint,
@@ -20,7 +21,6 @@ from .system.equations import (
     total_force,
 )
 from .system.initial import first_memory, start
-from .system.model import Model
 from .system.parameters import is_traced
 from .system.state import Memory
 

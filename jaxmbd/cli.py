@@ -26,8 +26,8 @@ from .problems.registry import PROBLEMS, Problem
 from .results import RESULTS
 from .simulate import simulate
 from .solution import SimulationError, Solution
+from .system.building.model import Model
 from .system.equations import AbstractSystem
-from .system.model import Model
 from .system.parameters import unknown
 from .system.system import System
 from .view import plot

@@ -10,9 +10,9 @@ from jaxtyping import Array, Float
 
 from .integrators.base import AbstractIntegrator
 from .simulate import consistent_start
+from .system.building.model import Model
 from .system.equations import AbstractSystem
 from .system.initial import remember
-from .system.model import Model
 from .system.state import State
 
 ITERATIONS = 12
@@ -36,7 +36,7 @@ class Conditioning(eqx.Module):
 
 def conditioning(model: Model | AbstractSystem, integrator: AbstractIntegrator, h: Any, steps: int = 20) -> Conditioning:
     """Takes `steps` steps of size h [s] from the initial state, each by Newton's method with exact Jacobians until its corrections stop
-    decreasing (paper 003, (33)), and reports the conditioning of the iteration matrix and the saturation of the corrections.
+    decreasing (Bottasso et al. 2007, (33)), and reports the conditioning of the iteration matrix and the saturation of the corrections.
 
     Works with integrators whose steps are implicit equations: HHT (and its special cases), BDF.
     """

@@ -9,8 +9,8 @@ import numpy as np
 
 from .integrators.base import AbstractIntegrator
 from .system.equations import AbstractSystem
-from .system.fastest import Modes, fastest
 from .system.state import State
+from .system.statics.fastest import Modes, fastest
 from .system.system import System
 
 _FEWEST = 10

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from .control import AbstractController
+from .control.base import AbstractController
 from .integrators.base import AbstractIntegrator, StepInfo, Work
 from .results import RESULTS
 from .saving import AbstractKeeper, AtTimes, EveryStep, Record

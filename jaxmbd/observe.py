@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 from .measure import REDUCERS, slopes
 from .quadrature import accumulate
 from .system.equations import AbstractSystem
-from .system.observing import Found, find
+from .system.observing.grammar import Found, find
+from .system.observing.views import Scene
 from .system.state import State
-from .system.views import Scene
 
 
 def observe(system: AbstractSystem, states: State, names: Sequence[str]) -> dict[str, Float[Array, "..."]]:

@@ -11,8 +11,8 @@ from jaxtyping import Array
 from .integrators.interpolation import interpolate_motion
 from .measure import slopes
 from .system.equations import AbstractSystem
+from .system.observing.views import Scene
 from .system.state import State
-from .system.views import Scene
 
 
 def accumulate(system: AbstractSystem, states: State, look: Callable[[Scene], tuple[Any, Any]]) -> tuple[Any, Any]:

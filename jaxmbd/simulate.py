@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from . import loop
 from ._compiling import compiled_in_haste
-from .control import AbstractController
+from .control.base import AbstractController
 from .derivatives import AbstractAdjoint, Forward, read_adjoint, run, run_saving
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
@@ -22,13 +22,13 @@ from .prescribed import EvenSteps, Steps, read_steps, refuse_too_many, rows_in_m
 from .results import RESULTS
 from .saving import Record, SaveAt, rows_at
 from .solution import SimulationError, Solution
+from .system.building.model import Model
 from .system.equations import AbstractSystem, check_shapes, initial_states
+from .system.faults.validity import first_unusable, traced_settings
 from .system.initial import Violation, first_memory, start
-from .system.model import Model
 from .system.parameters import is_traced, usable
 from .system.state import Memory, State
 from .system.system import System
-from .system.validity import first_unusable, traced_settings
 
 _SEGMENT = 1024
 """Accepted steps in one compiled call outside jit: memory is bounded, and there is a moment to report progress."""

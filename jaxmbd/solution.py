@@ -15,17 +15,17 @@ from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reacti
 from .observe import observe
 from .quadrature import accumulate
 from .results import RESULTS
-from .system.blame import not_finite
-from .system.contact import ContactLoads
+from .system.contact.base import ContactLoads
 from .system.elements import ground
 from .system.equations import AbstractSystem
+from .system.faults.blame import not_finite
+from .system.faults.validity import expectations
 from .system.frames import Frame
+from .system.observing.reactions import contact_loads, contact_places, joint_reaction
+from .system.observing.views import PointView, Scene
 from .system.parameters import is_traced, read, unknown, vector
-from .system.reactions import contact_loads, contact_places, joint_reaction
 from .system.state import State
 from .system.system import System
-from .system.validity import expectations
-from .system.views import PointView, Scene
 
 
 class SimulationError(RuntimeError):

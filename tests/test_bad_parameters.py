@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.system.bodies import _physical_inertia
-from jaxmbd.system.validity import expectations, first_unusable
+from jaxmbd.system.bodies.rigid import _physical_inertia
+from jaxmbd.system.faults.validity import expectations, first_unusable
 
 from .test_export import point_on_a_spring
 

@@ -1,4 +1,4 @@
-"""Conditioning of the iteration matrices of paper 003, and saturation of Newton's corrections."""
+"""Conditioning of the iteration matrices of Bottasso, Bauchau and Cardona (2007), and saturation of Newton's corrections."""
 
 import jax.numpy as jnp
 import numpy as np

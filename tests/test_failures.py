@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.control.base import AbstractController, Decision
 from jaxmbd.integrators.verlet import ExplicitNystrom
 from jaxmbd.prescribed import EvenSteps
 
@@ -45,11 +44,11 @@ def light_mass():
     return mbd.Model([mass], forces=[mbd.SpringDamper("spring", mbd.ground, mass, (0.0, 0.0), (1.0, 0.0), 3e6, free_length=0.99)]).build()
 
 
-class Anything(AbstractController):
+class Anything(mbd.AbstractController):
     """Accepts every step that has a result, and goes on with its size."""
 
     def adapt(self, info, order, h, memory):
-        return Decision(info.converged, h), memory
+        return mbd.Decision(info.converged, h), memory
 
 
 class TestExplosion:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.control.base import AbstractController, Decision
 from jaxmbd.integrators.base import Work
 
 from .registry import CartesianPendulum, Oscillator, cartesian_pendulum_reference
@@ -153,11 +152,11 @@ def wall(speed):
     return Wall(jnp.zeros(1), jnp.asarray(speed, float).reshape(1))
 
 
-class Longer(AbstractController):
+class Longer(mbd.AbstractController):
     """Finds every step below 0.1 s too short, and asks for twice its size."""
 
     def adapt(self, info, order, h, memory):
-        return Decision(h >= 0.1, jnp.where(h >= 0.1, h, 2.0 * h)), memory
+        return mbd.Decision(h >= 0.1, jnp.where(h >= 0.1, h, 2.0 * h)), memory
 
 
 class TestFailure:

@@ -7,18 +7,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies import AbstractBody, RigidBody
-from ..system.contact import AbstractContact
-from ..system.contact_laws import HertzLine, HuntCrossley
-from ..system.drivers import Motion
+from ..system.bodies.base import AbstractBody
+from ..system.bodies.rigid import RigidBody
+from ..system.bodies.rotor import Rotor
+from ..system.building.model import Model
+from ..system.contact.base import AbstractContact
+from ..system.contact.friction import AbstractFriction
+from ..system.contact.hertz import HertzPoint, line_stiffness
+from ..system.contact.laws import HertzLine, HuntCrossley
+from ..system.contact.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
 from ..system.elements import ground
-from ..system.friction import AbstractFriction
-from ..system.hertz import HertzPoint, line_stiffness
-from ..system.joints import AbstractJoint, Cylindrical, Parallel, Penalty, Planar, Revolute
-from ..system.loads import PointForce
-from ..system.model import Model
-from ..system.raceways import CylinderCylinder, CylindricalPocket, SphereGroove, SphericalPocket
-from ..system.rotors import Rotor
+from ..system.forces.loads import PointForce
+from ..system.joints.base import AbstractJoint, Penalty
+from ..system.joints.drivers import Motion
+from ..system.joints.one_axis import Cylindrical, Parallel, Planar, Revolute
 from . import geometry
 
 if TYPE_CHECKING:

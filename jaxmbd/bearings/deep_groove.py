@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solution import Solution
-from ..system.friction import AbstractFriction, Coulomb
-from ..system.hertz import HertzPoint, Material
-from ..system.model import Model
+from ..system.building.model import Model
+from ..system.contact.friction import AbstractFriction, Coulomb
+from ..system.contact.hertz import HertzPoint, Material
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, read_fields, scalar, vector
 from ..system.system import System
 from . import assembly, geometry

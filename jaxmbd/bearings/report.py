@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solution import Solution
-from ..system.contact import AbstractContact, ContactLoads
+from ..system.contact.base import AbstractContact, ContactLoads
 from ..system.frames import Frame
-from ..system.groups import map_elements
+from ..system.stacked.groups import map_elements
 from ..system.state import State
 from ..system.system import System
 

@@ -1,6 +1,5 @@
 """How large a step is."""
 
-from .base import AbstractController as AbstractController
 from .contact_power import ContactPower as ContactPower
 from .local_error import LocalError as LocalError
 from .stability import Stability as Stability

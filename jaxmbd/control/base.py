@@ -1,5 +1,6 @@
 """What every step-size controller looks like."""
 
+import abc
 from typing import Any
 
 import equinox as eqx
@@ -29,6 +30,6 @@ class AbstractController(eqx.Module):
         """The first step to try [s], where the integrator would begin with h."""
         return h
 
+    @abc.abstractmethod
     def adapt(self, info: Any, order: Any, h: Array, memory: Any) -> tuple[Decision, Any]:
         """`order` is that of info.error: a number, or an array if it changes from step to step."""
-        raise NotImplementedError

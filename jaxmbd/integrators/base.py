@@ -5,6 +5,7 @@ carry `scratch`: things that only make it faster (a recycled Jacobian, the histo
 rejected steps and has no influence on derivatives.
 """
 
+import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -101,8 +102,9 @@ class AbstractIntegrator(eqx.Module):
         """By how much a step h multiplies a disturbance of q'' = -k q - c q', on the host; None: it is not known to be limited."""
         return None
 
+    @abc.abstractmethod
     def default_controller(self) -> AbstractController:
-        raise NotImplementedError
+        """What chooses the steps, unless a run is given a controller."""
 
     def check(self, system: AbstractSystem) -> None:
         """Refuses or warns of a system that the method does not suit."""
@@ -124,9 +126,9 @@ class AbstractIntegrator(eqx.Module):
         """The method for prescribed steps, where no error estimate says how well its equations must be solved."""
         return self
 
+    @abc.abstractmethod
     def init(self, system: AbstractSystem, state: State) -> tuple[State, Any]:
         """The state with what the method carries, and scratch, from a consistent state."""
-        raise NotImplementedError
 
     def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
         """The state of `init` with what the method needs of the time before it, if its first step has the size h."""
@@ -136,18 +138,18 @@ class AbstractIntegrator(eqx.Module):
         """The orders of the steps that led to states; None if there is one for all."""
         return None
 
+    @abc.abstractmethod
     def first_step(self, system: AbstractSystem, state: State) -> Float[Array, ""]:
         """A step size to begin with [s]."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
         """One step of size h. `known` is the result of the same step taken before: then nothing is searched, only differentiated."""
-        raise NotImplementedError
 
     def accept(self, state: State, new: State, scratch: Any) -> Any:
         """Scratch after the step from `state` to `new` was accepted."""
         return scratch
 
+    @abc.abstractmethod
     def interpolate(self, old: State, new: State, t: Array) -> State:
         """The state at a time within an accepted step, as accurate as the method."""
-        raise NotImplementedError

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..control import AbstractController, LocalError
+from ..control import LocalError
+from ..control.base import AbstractController
 from ..solvers import linear
 from ..solvers.newton import NewtonInfo, Recycled, modified_newton
 from ..solvers.roots import frozen, implicit_root
@@ -77,7 +78,7 @@ class BDF(AbstractIntegrator):
     - `k_ave` [N/m], `m_ave` [kg]: of the scaling factor s = k_ave + m_ave / h^2 (28); None: estimated at the start.
     - `orders`: the orders of all steps, to replay a run: `BDF(orders=solution.orders)` with `simulate(..., step=solution.steps)`.
     - `corrector`: what Newton may leave of the tolerance. `stop`: of what: "motion" asks for positions, differential states and constraints
-      to be that accurate, "unknowns" for every scaled unknown, multipliers included, as paper 003 does.
+      to be that accurate, "unknowns" for every scaled unknown, multipliers included, as Bottasso et al. (2007) do.
 
     Prescribed steps of a fixed order need values before the start. They come from the index-1 equations, integrated backwards by small steps
     of the classical Runge-Kutta method. If these are not reliable (stiff systems), the order rises from 1 instead. Without `order` or `orders`,

@@ -1,4 +1,5 @@
-"""The equations of one step of a backward differentiation formula, in two or three fields, scaled or not (paper 003)."""
+"""The equations of one step of a backward differentiation formula, in two or three fields, scaled or not (Bottasso, Bauchau and
+Cardona 2007)."""
 
 import dataclasses
 

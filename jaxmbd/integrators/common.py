@@ -34,7 +34,7 @@ def velocity_rounding(largest: Array, leading: Array) -> Array:
 
 
 def coordinate_weights(system: AbstractSystem, length_scale: Array, largest: Array) -> Array:
-    """1 / Y of (34) in paper 004: the largest value so far, at least the length scale (or one radian)."""
+    """1 / Y of (34) in Negrut et al. (2005): the largest value so far, at least the length scale (or one radian)."""
     is_length = jnp.asarray(system.coordinate_lengths(), dtype=bool)
     return 1.0 / jnp.maximum(jnp.where(is_length, length_scale, 1.0), largest)
 

@@ -12,11 +12,11 @@ from jaxtyping import Array, Float, Int
 
 from ..solvers.linear import solve_once
 from ..system.equations import AbstractSystem, largest_contact_power
-from ..system.partition import Partition, Tangent, tangent
-from ..system.reduction import Point
 from ..system.state import State
 from .base import StepInfo, Work
-from .state_space import AbstractStateSpace, evaluate_after, read_method
+from .state_space.base import AbstractStateSpace, evaluate_after, read_method
+from .state_space.partition import Partition, Tangent, tangent
+from .state_space.reduction import Point
 
 _STAGES = np.array(
     [

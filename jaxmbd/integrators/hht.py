@@ -1,5 +1,6 @@
 """The Hilber-Hughes-Taylor method for index-3 equations, with Newmark's and the trapezoidal rule as special cases."""
 
+import abc
 import dataclasses
 import warnings
 from typing import Any, ClassVar
@@ -8,7 +9,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..control import AbstractController, LocalError
+from ..control import LocalError
+from ..control.base import AbstractController
 from ..solvers import linear
 from ..solvers.newton import NewtonInfo, Recycled, modified_newton
 from ..solvers.roots import frozen, implicit_root
@@ -70,8 +72,9 @@ class AbstractNewmark(AbstractIntegrator):
     solves_for_multipliers: ClassVar[bool] = True
     # A step that is r times the last one multiplies the errors of accelerations and multipliers by about 1 / r^2.
 
+    @abc.abstractmethod
     def coefficients(self) -> Coefficients:
-        raise NotImplementedError
+        """Those of the method."""
 
     @property
     def _caution(self) -> float:

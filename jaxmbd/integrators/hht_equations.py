@@ -50,8 +50,8 @@ class Equations(AbstractEquations):
 
     Unknowns z = (a_{n+1} - a_n, lambda, the same difference of the averaged x'). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and
     Newmark's formulas for q and v, the residuals are the equations of motion at t_{n+1}, the constraints and the differential states'
-    equation. `scaling` divides the constraints by beta h^2 (paper 004, (12)). With K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q
-    and v, the scaled iteration matrix is
+    equation. `scaling` divides the constraints by beta h^2 (Negrut et al. 2005, (12)). With K, C the derivatives of (M q'' + Phi_q^T lambda - Q)
+    by q and v, the scaled iteration matrix is
 
         [ M/(1+alpha) + gamma h C + beta h^2 K     Phi_q^T     -rho h Q_x              ]
         [ Phi_q                                    0           0                       ]

@@ -1,4 +1,4 @@
-"""Prediction of the next solution from the last ones by polynomial extrapolation of adaptive degree (paper 004, 3.5)."""
+"""Prediction of the next solution from the last ones by polynomial extrapolation of adaptive degree (Negrut et al. 2005, 3.5)."""
 
 import equinox as eqx
 import jax.numpy as jnp

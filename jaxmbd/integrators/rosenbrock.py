@@ -22,12 +22,12 @@ from jaxtyping import Array, Float, Int
 
 from ..solvers import linear
 from ..system.equations import AbstractSystem
-from ..system.local import LocalSystem
-from ..system.partition import Partition, Tangent, tangent
-from ..system.reduction import Jacobians, Point, differentiate
 from ..system.state import State
 from .base import StepInfo, Work
-from .state_space import AbstractStateSpace, evaluate_after, read_method
+from .state_space.base import AbstractStateSpace, evaluate_after, read_method
+from .state_space.local import LocalSystem
+from .state_space.partition import Partition, Tangent, tangent
+from .state_space.reduction import Jacobians, Point, differentiate
 from .tableaux import NEGRUT4, RODAS4, VERWER2, NystromTableau, RosenbrockTableau
 
 
@@ -194,7 +194,7 @@ class RosenbrockNystrom(AbstractRosenbrock):
     - `independent`: coordinates to integrate, such as ("rod1.angle", "rod2.angle") or places in q. None: chosen by pivoting, of rigid bodies
       in space among their motions along and about their own axes, and chosen anew when the choice has become a poor one.
     - `scaled_error`: multiplies the error estimate by (I - gamma h J)^-1, which takes from it what a stiff spring adds. Measured on the stiff
-      double pendulum and on the vehicle: up to 15 % fewer steps, errors between a quarter and three times (`benchmarks/paper_001.py`).
+      double pendulum and on the vehicle: up to 15 % fewer steps, errors between a quarter and three times (`benchmarks/papers/rosenbrock.py`).
     """
 
     rtol: Float[Array, ""]

@@ -9,9 +9,9 @@ from jaxtyping import Array, Float
 
 from ..solvers.newton import NewtonInfo
 from ..solvers.roots import AbstractEquations, frozen, implicit_root
-from ..system.assembly import sum_by_owner
 from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
 from ..system.parameters import is_traced
+from ..system.stacked.assembly import sum_by_owner
 from ..system.state import State
 from .base import StepInfo, Work
 from .unconstrained import (

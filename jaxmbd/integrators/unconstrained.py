@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..control import AbstractController, LocalError
+from ..control import LocalError
+from ..control.base import AbstractController
 from ..solvers import linear
 from ..solvers.newton import Kept, simplified_newton
 from ..solvers.roots import frozen

@@ -1,5 +1,6 @@
 """Explicit methods with one evaluation a step, which is made at the end of the step and carried on to the next one."""
 
+import abc
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -22,17 +23,17 @@ class AbstractCarried(AbstractUnconstrained):
     def init(self, system: AbstractSystem, state: State) -> tuple[State, None]:
         return state, None
 
+    @abc.abstractmethod
     def point(self, state: State, h: Array) -> tuple[Array, Array, Array]:
         """(q, v, x) at the end of the step, where forces are evaluated."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def correct(self, state: State, h: Array, v: Array, x: Array, a: Array, rate: Array) -> tuple[Array, Array]:
         """(v, x) at the end, with the evaluation (a, x') there."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def local_error(self, state: State, h: Array, change: Array) -> Array:
         """Of positions, from the change of acceleration over the step."""
-        raise NotImplementedError
 
     def amplification(self, h, k, c):
         old = SimpleNamespace(**dict(zip(("q", "v", "acceleration"), np.eye(3), strict=True)), x=0.0, state_rate=0.0)

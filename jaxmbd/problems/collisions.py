@@ -2,17 +2,18 @@
 
 import numpy as np
 
-from ..system.bodies import PointMass, RigidBody
-from ..system.contact_groups import Plane, Sphere, contacts
-from ..system.contact_laws import Hertz, HuntCrossley, LinearContact
+from ..system.bodies.point_mass import PointMass
+from ..system.bodies.rigid import RigidBody
+from ..system.building.model import Model
+from ..system.contact.friction import Coulomb, LuGre
+from ..system.contact.groups import Plane, Sphere, contacts
+from ..system.contact.hertz import HertzPoint, Material
+from ..system.contact.laws import Hertz, HuntCrossley, LinearContact
+from ..system.contact.solids import BoxPlane
+from ..system.contact.spheres import SphereSphere
 from ..system.elements import ground
-from ..system.forces import Gravity
-from ..system.friction import Coulomb, LuGre
-from ..system.hertz import HertzPoint, Material
-from ..system.joints import Distance
-from ..system.model import Model
-from ..system.solids import BoxPlane
-from ..system.spatial_contacts import SphereSphere
+from ..system.forces.gravity import Gravity
+from ..system.joints.distance import Distance
 
 _GRAVITY = 9.81
 _STEEL = Material(206e9, 0.3, 7850.0)

@@ -5,15 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies import PlanarBody
-from ..system.contact_laws import LinearContact
-from ..system.drivers import Motion
+from ..system.bodies.planar import PlanarBody
+from ..system.building.model import Model
+from ..system.contact.friction import LuGre
+from ..system.contact.laws import LinearContact
+from ..system.contact.planar import DiscLine
 from ..system.elements import ground
-from ..system.forces import Gravity, SpringDamper
-from ..system.friction import LuGre
-from ..system.joints import Translational
-from ..system.model import Model
-from ..system.planar_contacts import DiscLine
+from ..system.forces.gravity import Gravity
+from ..system.forces.springs import SpringDamper
+from ..system.joints.drivers import Motion
+from ..system.joints.one_axis import Translational
 from .rods import hinge, rod
 
 

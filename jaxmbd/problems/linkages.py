@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies import PlanarBody
-from ..system.drivers import Motion
+from ..system.bodies.planar import PlanarBody
+from ..system.building.model import Model
 from ..system.elements import ground
-from ..system.joints import Translational
-from ..system.model import Model
+from ..system.joints.drivers import Motion
+from ..system.joints.one_axis import Translational
 from .rods import gravity, hinge, rod
 
 

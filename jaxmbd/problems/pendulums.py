@@ -5,12 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies import PlanarBody, RigidBody
+from ..system.bodies.planar import PlanarBody
+from ..system.bodies.rigid import RigidBody
+from ..system.building.model import Model
 from ..system.elements import ground
 from ..system.equations import AbstractSystem
-from ..system.forces import TorsionSpringDamper
-from ..system.joints import Revolute
-from ..system.model import Model
+from ..system.forces.springs import TorsionSpringDamper
+from ..system.joints.one_axis import Revolute
 from .rods import STANDARD_GRAVITY, gravity, hinge, rod
 
 

@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..system.building.model import Model
 from ..system.equations import AbstractSystem
-from ..system.model import Model
 from .collisions import box_on_plane, newton_cradle, spheres_in_box
 from .impacts import bouncing_ball, stiff_impact
 from .linkages import four_bar, slider_crank

@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from ..system.bodies import PlanarBody, RigidBody
-from ..system.forces import Gravity
-from ..system.joints import Revolute
+from ..system.bodies.planar import PlanarBody
+from ..system.bodies.rigid import RigidBody
+from ..system.forces.gravity import Gravity
+from ..system.joints.one_axis import Revolute
 
 STANDARD_GRAVITY = 9.81
 """m/s^2"""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..bearings import DeepGroove
-from ..system.model import Model
+from ..system.building.model import Model
 
 
 def ball_bearing(

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ..system.bodies import RigidBody
+from ..system.bodies.rigid import RigidBody
+from ..system.building.model import Model
 from ..system.elements import ground
-from ..system.forces import Gravity
-from ..system.joints import Spherical
-from ..system.model import Model
+from ..system.forces.gravity import Gravity
+from ..system.joints.one_axis import Spherical
 from .rods import STANDARD_GRAVITY
 
 

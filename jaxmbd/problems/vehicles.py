@@ -10,13 +10,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..system.bodies import RigidBody
-from ..system.drivers import Motion
+from ..system.bodies.rigid import RigidBody
+from ..system.building.model import Model
 from ..system.elements import ground
-from ..system.forces import AbstractForce, ForceFunction, Gravity, SpringDamper
+from ..system.forces.base import AbstractForce
+from ..system.forces.functions import ForceFunction
+from ..system.forces.gravity import Gravity
+from ..system.forces.springs import SpringDamper
 from ..system.frames import Frame, force_at
-from ..system.joints import AbstractJoint, Distance, Revolute, Spherical, Translational
-from ..system.model import Model
+from ..system.joints.base import AbstractJoint
+from ..system.joints.distance import Distance
+from ..system.joints.drivers import Motion
+from ..system.joints.one_axis import Revolute, Spherical, Translational
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, scalar, vector
 from .rods import STANDARD_GRAVITY
 

@@ -53,8 +53,8 @@ def modified_newton(
     """Solves residual(z) = 0 with a Jacobian that is renewed only when convergence is slow.
 
     `size(correction)` is a norm in which 1 is the tolerance. With the rate xi of two successive corrections, the iteration stops when
-    xi / (1 - xi) size <= 1 (paper 004, (42)-(45)) and `satisfied(z, residual)` holds at the new point. With a fresh Jacobian, divergence ends
-    the attempt; with a recycled one it starts again from `start` with a fresh one.
+    xi / (1 - xi) size <= 1 (Negrut et al. 2005, (42)-(45)) and `satisfied(z, residual)` holds at the new point. With a fresh Jacobian,
+    divergence ends the attempt; with a recycled one it starts again from `start` with a fresh one.
     """
 
     class Iteration(eqx.Module):

@@ -1,5 +1,6 @@
 """Roots of equations, and their derivatives by the implicit function theorem."""
 
+import abc
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,9 @@ def frozen(tree: Any) -> Any:
 class AbstractEquations(eqx.Module):
     """residual(z) = 0, as many equations as unknowns. Everything that the residual depends on is a leaf."""
 
+    @abc.abstractmethod
     def residual(self, z: Float[Array, "n"]) -> Float[Array, "n"]:
-        raise NotImplementedError
+        """Zero at the root."""
 
     def jacobian(self, z: Float[Array, "n"]) -> Float[Array, "n n"]:
         """Of the residual, exact."""

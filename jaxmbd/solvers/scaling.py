@@ -1,7 +1,7 @@
 """Scaling of equations and unknowns, so that a Newton iteration does not suffer from units or small steps.
 
-A pure transformation: a residual r(z) becomes D_L r(D_R y) with diagonal D_L, D_R, and z = D_R y (paper 003, (21)-(22)). Any Newton method may
-be run on the scaled residual; its root and the derivative of its root are those of the original.
+A pure transformation: a residual r(z) becomes D_L r(D_R y) with diagonal D_L, D_R, and z = D_R y (Bottasso et al. 2007, (21)-(22)). Any Newton
+method may be run on the scaled residual; its root and the derivative of its root are those of the original.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .bodies import AbstractBody
+from .bodies.base import AbstractBody
 from .frames import Frame
 from .observable import Observable
 from .parameters import Parameter, read_fields, read_name
@@ -43,7 +43,7 @@ class AbstractElement(eqx.Module):
     observables: ClassVar[dict[str, Observable]] = {}
     """What a run can be asked of it by name, besides what its parents list."""
 
-    def _read_element(self, name: str, bodies: tuple[Any, ...], **values: Any) -> None:
+    def read_element(self, name: str, bodies: tuple[Any, ...], **values: Any) -> None:
         """The part of a constructor that all elements share: names and checked numbers (None stays None)."""
         self.name = read_name(self.kind, name)
         self.bodies = tuple(body_name(self.label, body) for body in bodies)
@@ -54,9 +54,16 @@ class AbstractElement(eqx.Module):
         """What messages call it, e.g. "joint 'hinge'"."""
         return f"{self.kind} {self.name!r}"
 
+    def check(self, planar: bool) -> None:
+        """Refuses, or warns of, points, axes and functions of a user that make no sense, alone or together."""
+
+    def turns_about_z(self) -> bool:
+        """Whether its axis is one of rotation: z in a planar model, where it need not be given."""
+        return False
+
     def local(self, frames: tuple[Frame, ...]) -> Any:
-        """Geometry in the bodies' own frames, from the frames at the initial configuration."""
-        raise NotImplementedError
+        """Geometry in the bodies' own frames, from the frames at the initial configuration; () unless the element has some."""
+        return ()
 
     def wrapped_angles(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "angles"]:
         """The relative angles as far as the configuration tells them, i.e. up to full turns."""

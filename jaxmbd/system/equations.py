@@ -14,11 +14,11 @@ from jaxtyping import Array, Float
 
 from ..solvers import coloring
 from ..solvers.linear import solve_once
-from . import observing
-from .energy import Flows, flows_of_equations
 from .observable import Observable
+from .observing import grammar
+from .observing.energy import Flows, flows_of_equations
+from .observing.views import Owner, owners_of_equations
 from .state import Memory, State
-from .views import Owner, owners_of_equations
 
 
 class AbstractSystem(eqx.Module):
@@ -75,11 +75,11 @@ class AbstractSystem(eqx.Module):
 
     def observable_names(self) -> list[str]:
         """All names that `solution.observe` understands, without reducers such as "peak:" and without points of bodies."""
-        return observing.names(self)
+        return grammar.names(self)
 
     def observable_unit(self, name: str) -> str:
         """The unit of what has that name, e.g. `system.observable_unit("rod.vx")`. An error if nothing has."""
-        (found,) = observing.find(self, name)
+        (found,) = grammar.find(self, name)
         return found.observable.unit
 
     def parameter_names(self) -> list[str]:

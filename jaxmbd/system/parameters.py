@@ -2,7 +2,7 @@
 
 A concrete value is checked at once and raises `ValueError`. A traced one (under jit, grad, vmap) is known only when the program runs, where
 raising would take a call back to the host: there it becomes NaN if it is not acceptable, lane by lane. Whatever is computed from it is then
-NaN too, and a run that meets it ends with `RESULTS.bad_parameter` (`naming.first_unusable`).
+NaN too, and a run that meets it ends with `RESULTS.bad_parameter` (`validity.first_unusable`).
 """
 
 import difflib

@@ -1,4 +1,4 @@
-"""What the machine runs: a model's bodies, joints and forces, stacked by kind (`groups`), as one Module."""
+"""What the machine runs: a model's bodies, joints and forces, stacked by kind (`stacked`), as one Module."""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,16 +10,19 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from . import energy, naming, stiff
-from .assembly import sum_by_owner
+from . import naming
 from .equations import AbstractSystem
-from .forces import AbstractForce, Gravity
+from .forces.base import AbstractForce
+from .forces.gravity import Gravity
 from .frames import Frame, Wrench, embed, ground_frame
-from .groups import BodyGroup, ElementGroup, Geometry, LazyAngles, gather, map_elements
-from .penalties import penalty_wrench
-from .reactions import joint_reactions, multiplier_forces
+from .joints.penalties import penalty_wrench
+from .observing import energy
+from .observing.reactions import joint_reactions, multiplier_forces
+from .observing.views import owners_of_mechanism
+from .stacked import stiff
+from .stacked.assembly import sum_by_owner
+from .stacked.groups import BodyGroup, ElementGroup, Geometry, LazyAngles, gather, map_elements
 from .state import Memory
-from .views import owners_of_mechanism
 
 
 class System(AbstractSystem):

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from scipy.linalg import expm
 
-from jaxmbd.system.reactions import joint_reaction
+from jaxmbd.system.observing.reactions import joint_reaction
 
 
 def unit(u) -> np.ndarray:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.system.validity import expectations, first_unusable
+from jaxmbd.system.faults.validity import expectations, first_unusable
 
 from .numpy_mechanics import unit
 

@@ -1,0 +1,64 @@
+"""A mass without extension."""
+
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from ..frames import Frame, embed
+from ..parameters import Parameter, positive, vector
+from .base import AbstractBody
+
+
+class PointMass(AbstractBody):
+    """A mass without extension, in the plane or in space, as its position has two or three components."""
+
+    name: str = eqx.field(static=True)
+    mass: Float[Array, ""]
+    """kg"""
+    position: Float[Array, "d"]
+    """m, initial"""
+    velocity: Float[Array, "d"]
+    """m/s, initial"""
+    has_orientation: ClassVar[bool] = False
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "mass": positive("kg"),
+        "position": vector("m"),
+        "velocity": vector("m/s"),
+    }
+
+    def __init__(self, name: str, mass: Any, position: Any, velocity: Any = None):
+        self.read_body(name, mass=mass, position=position)
+        self.read_body(name, velocity=np.zeros(self.position.shape) if velocity is None else velocity)
+        if self.velocity.shape != self.position.shape:
+            raise ValueError(f"velocity of body {name!r} must have as many components as its position.")
+
+    @property
+    def dimension(self):
+        return self.position.shape[-1]
+
+    def initial(self):
+        return self.position, self.velocity
+
+    def lengths(self):
+        return (True,) * self.dimension
+
+    def frame(self, q, v):
+        return Frame(embed(q), jnp.eye(3), embed(v), jnp.zeros(3))
+
+    def mass_matrix(self, q):
+        return self.mass * jnp.eye(self.dimension)
+
+    def mass_product(self, q, a):
+        return self.mass * a
+
+    def solve_mass(self, q, force):
+        return force / self.mass
+
+    def velocity_force(self, q, v):
+        return jnp.zeros_like(q)
+
+    def generalize(self, q, force, torque):
+        return force[: self.dimension]

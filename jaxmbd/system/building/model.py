@@ -1,0 +1,282 @@
+"""What a person builds: named bodies, joints and forces."""
+
+import warnings
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..bodies.base import AbstractBody
+from ..checking import check_dimension
+from ..contact.base import AbstractContact
+from ..elements import AbstractElement, BodyName, ground
+from ..forces.base import AbstractForce
+from ..forces.gravity import Gravity
+from ..joints.base import AbstractJoint
+from ..parameters import is_traced, unknown
+from ..stacked.groups import BodyGroup, ElementGroup
+from ..system import System
+from .analysis import Analysis, analyse
+from .overlap import check_overlaps
+
+
+class Model:
+    """A mechanism: bodies, the joints between them, the forces on them. All bodies are planar or all are spatial."""
+
+    def __init__(
+        self,
+        bodies: Sequence[AbstractBody],
+        joints: Sequence[AbstractJoint] = (),
+        forces: Sequence[AbstractForce | Gravity] = (),
+    ):
+        self.bodies, self.joints, self.forces = _list("bodies", bodies), _list("joints", joints), _list("forces", forces)
+        _check_types(self)
+        _check_names(self)
+        self._built: System | None = None
+
+    @property
+    def planar(self) -> bool:
+        return self.bodies[0].dimension == 2
+
+    def build(self) -> System:
+        """The system that integrators run. Everything that can be wrong with the model is reported here."""
+        if self._built is not None:
+            return self._built
+        planar = self.planar
+        for body in self.bodies:
+            if (body.dimension == 2) != planar:
+                first = self.bodies[0].name
+                raise ValueError(
+                    f"body {body.name!r} and body {first!r} do not live in the same space: use either planar bodies (PlanarBody, "
+                    "2-D PointMass) or spatial ones (RigidBody, 3-D PointMass)."
+                )
+        elements = [_complete(e, planar, self) for e in (*self.joints, *self.forces) if isinstance(e, AbstractElement)]
+        gravity = [f for f in self.forces if isinstance(f, Gravity)]
+        for g in gravity:
+            check_dimension(f"force {g.name!r}", "acceleration", g.acceleration, planar)
+        _warn_of_loose_bodies(self, bool(gravity))
+
+        body_groups = tuple(BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies))
+        order = {name: i for i, name in enumerate(name for group in body_groups for name in group.names)}
+        order[ground.name] = len(order)
+        joint_groups = _groups([e for e in elements if isinstance(e, AbstractJoint)], order, planar)
+        system = System(  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
+            body_groups,
+            joint_groups,
+            _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar, joint_groups),
+            tuple(jax.tree.map(jnp.asarray, g) for g in gravity),
+            planar,
+        )
+        penalties_only = all(group.element.penalty is not None for group in system.joint_groups)
+        if is_traced(system):
+            # Nothing concrete to analyse: keep watching for redundant rows at run time.
+            return system if penalties_only else system.watching()
+        check_overlaps(system, [e for e in elements if isinstance(e, AbstractContact)])
+        if penalties_only:
+            self._built = system  # no row but the bodies' own: nothing can be redundant or contradict
+            return system
+        analysis = analyse(system)
+        _report(system, analysis, self)
+        self._built = system.watching(analysis.redundant_joints, analysis.redundant_rows) if analysis.redundant_rows else system
+        return self._built
+
+
+def _list(kind: str, items: Any) -> tuple[Any, ...]:
+    if not isinstance(items, Iterable):
+        raise ValueError(f"{kind} of the model must be a list, got {type(items).__name__}.")
+    return tuple(items)
+
+
+def _check_types(model: Model) -> None:
+    if not model.bodies:
+        raise ValueError("a model needs at least one body.")
+    for items, kind, types in (
+        (model.bodies, "bodies", AbstractBody),
+        (model.joints, "joints", AbstractJoint),
+        (model.forces, "forces", AbstractForce | Gravity),
+    ):
+        for item in items:
+            if not isinstance(item, types):
+                raise ValueError(f"{kind} of the model contains {item!r}, which does not belong there.")
+
+
+def _check_names(model: Model) -> None:
+    seen = {ground.name: "the ground", "energy": "the energy of the whole"}
+    for kind, items in (("body", model.bodies), ("joint", model.joints), ("force", model.forces)):
+        for item in items:
+            if item.name in seen:
+                raise ValueError(f"the name {item.name!r} is used twice: by {seen[item.name]} and by a {kind}. Rename one.")
+            seen[item.name] = f"a {kind}"
+    known = {body.name: body for body in model.bodies}
+    for element in (*model.joints, *model.forces):
+        if isinstance(element, Gravity):
+            continue
+        for position, name in enumerate(element.bodies):
+            if name == ground.name:
+                continue
+            if name not in known:
+                raise ValueError(f"{element.label} acts on an {unknown('body', name, known)}")
+            if isinstance(name, BodyName) and (differences := _differences(name.body, known[name])):
+                raise ValueError(
+                    f"{element.label} was made with another body of the name {name!r} than the model's: they differ in "
+                    f"{', '.join(differences)}. Make both from one object, or give the joint or force the name alone."
+                )
+            if not (known[name].has_orientation or position in element.point_like):
+                others = "PointForce, SpringDamper or ForceFunction"
+                if isinstance(element, AbstractJoint):
+                    others = "Spherical, Distance, Inline or Inplane joint"
+                raise ValueError(
+                    f"{element.label}: body {name!r} is a point mass and has no orientation, which this {type(element).__name__} "
+                    f"needs. Use a rigid body, or a {others}."
+                )
+        for name in element.bodies:
+            if element.bodies.count(name) > 1:
+                raise ValueError(f"{element.label} connects body {name!r} to itself.")
+    _check_reactions(model)
+
+
+def _check_reactions(model: Model) -> None:
+    """Forces that depend on reactions, and their joints."""
+    joints = {joint.name: joint for joint in model.joints}
+    for force in model.forces:
+        for name in force.reaction_joints() if isinstance(force, AbstractForce) else ():
+            if name not in joints:
+                raise ValueError(f"{force.label} depends on the reaction of an {unknown('joint', name, joints)}")
+            if not force.fits(joints[name]):
+                raise ValueError(
+                    f"{force.label} was made with another joint of the name {name!r} than the model's: they differ in kind or bodies."
+                )
+
+
+def _differences(one: AbstractBody, other: AbstractBody) -> list[str]:
+    """Fields in which two bodies differ, as far as they are known."""
+    if one is other:
+        return []
+    if type(one) is not type(other):
+        return ["their kind"]
+    pairs = [(field, value, vars(other)[field]) for field, value in vars(one).items()]
+    return [field for field, a, b in pairs if not is_traced(a, b) and not np.array_equal(a, b)]
+
+
+def _warn_of_loose_bodies(model: Model, has_gravity: bool) -> None:
+    touched = {name for e in (*model.joints, *model.forces) if isinstance(e, AbstractElement) for name in e.bodies}
+    loose = [body.name for body in model.bodies if body.name not in touched]
+    if loose and not has_gravity:
+        names = ", ".join(map(repr, loose))
+        warnings.warn(f"no joint or force acts on body {names}: its centre of mass will keep its velocity.", stacklevel=4)
+    elif loose and (model.joints or len(model.forces) > 1):
+        names = ", ".join(map(repr, loose))
+        warnings.warn(f"no joint and no force but gravity acts on body {names}: it will fall freely.", stacklevel=4)
+
+
+def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractElement:
+    """The element with what the kind of model decides: default axes, dimensions, geometry that must make sense."""
+    label = element.label
+    if planar and isinstance(element, AbstractJoint) and element.planar_rows is None:
+        raise ValueError(f"{label}: a {type(element).__name__} joint has no meaning in a planar model.")
+    if isinstance(element, AbstractContact) and (element.dimension == 2) != planar:
+        where, bodies = ("planar", "spatial") if planar else ("spatial", "planar")
+        raise ValueError(f"{label}: a {type(element).__name__} contact has no meaning in a {where} model; it needs {bodies} bodies.")
+    for field, value in vars(element).items():
+        if field not in element.parameters or field in ("free_length", "value"):
+            continue
+        is_axis = field.startswith("axis")
+        if value is None and is_axis:
+            if not (planar and element.turns_about_z()):
+                raise ValueError(f"{label}: give {field}=(x, y{'' if planar else ', z'}), a direction in the ground's frame.")
+            value = np.array([0.0, 0.0, 1.0])
+            element = eqx.tree_at(lambda e, f=field: getattr(e, f), element, value, is_leaf=lambda leaf: leaf is None)
+        elif planar and is_axis and value is not None and element.turns_about_z():
+            if value.shape != (3,) or (not is_traced(value) and np.any(np.abs(value[:2]) > 1e-12)):
+                raise ValueError(f"{label}: in a planar model bodies turn about z; leave {field} out.")
+        elif value is not None and not callable(value) and getattr(value, "shape", ()) in ((2,), (3,)):
+            check_dimension(label, field, value, planar)
+    element.check(planar)
+    return element
+
+
+def _anonymous(item: Any) -> Any:
+    """The item without what differs between elements of one kind: its name and its bodies."""
+    copy = object.__new__(type(item))
+    for field, value in vars(item).items():
+        if field == "name":
+            value = ""
+        elif field in ("bodies", "joints"):
+            value = ("",) * len(value)
+        elif field == "allow_overlap":
+            value = False  # asked for once, at build
+        object.__setattr__(copy, field, value)
+    return copy
+
+
+def _by_kind(items: Sequence[Any]) -> list[list[Any]]:
+    """Items that can be stacked, together: same class, same structure, same shapes, same functions."""
+    kinds: dict[Any, list[Any]] = {}
+    for item in items:
+        leaves, structure = jax.tree.flatten(_anonymous(item))
+        shapes = tuple(np.shape(leaf) if _is_number(leaf) else id(leaf) for leaf in leaves)
+        kinds.setdefault((structure, shapes), []).append(item)
+    return list(kinds.values())
+
+
+def _is_number(leaf: Any) -> bool:
+    """A parameter (floats and arrays), not a function or a flag that belongs to the structure."""
+    return isinstance(leaf, float) or hasattr(leaf, "shape")
+
+
+def _stack(items: Sequence[Any]) -> Any:
+    def join(*leaves):
+        if not _is_number(leaves[0]):
+            return leaves[0]
+        # Whole numbers in a user's Module (an index, a power) stay what they are.
+        kind = float if jnp.issubdtype(jnp.result_type(leaves[0]), jnp.floating) else None
+        if is_traced(leaves):
+            return jnp.stack([jnp.asarray(leaf, kind) for leaf in leaves])
+        return jax.device_put(np.stack([np.asarray(leaf, kind) for leaf in leaves]))
+
+    return jax.tree.map(join, *(_anonymous(item) for item in items))
+
+
+def _groups(
+    elements: Sequence[AbstractElement], order: dict[str, int], planar: bool, joints: tuple[ElementGroup, ...] = ()
+) -> tuple[ElementGroup, ...]:
+    places = {name: (number, i) for number, group in enumerate(joints) for i, name in enumerate(group.names)}
+    return tuple(
+        ElementGroup(
+            _stack(members),
+            tuple(e.name for e in members),
+            tuple(tuple(order[name] for name in e.bodies) for e in members),
+            members[0].planar_rows if planar and isinstance(members[0], AbstractJoint) else None,
+            tuple(asked for e in members if isinstance(e, AbstractForce) and (asked := tuple(places[j] for j in e.reaction_joints()))),
+        )
+        for members in _by_kind(elements)
+    )
+
+
+def _report(system: System, analysis: Analysis, model: Model) -> None:
+    """Errors and warnings that need the assembled equations."""
+    if analysis.conflicting:
+        names = ", ".join(map(repr, analysis.conflicting))
+        raise ValueError(
+            f"the joints {names} contradict each other: no configuration near the initial one satisfies them all "
+            f"(they remain violated by {analysis.violation:.2g}). Remove one, or make their points, lengths and motions agree."
+        )
+    if analysis.redundant_joints:
+        names = ", ".join(map(repr, analysis.redundant_joints))
+        loaded = [
+            force.label
+            for force in model.forces
+            if isinstance(force, AbstractForce) and set(force.reaction_joints()) & set(analysis.redundant_joints)
+        ]
+        consequence = f"; through {', '.join(loaded)} the motion depends on their choice" if loaded else ""
+        warnings.warn(
+            f"redundant constraints: {analysis.redundant_rows} row(s) of the joints {names} follow from the others. "
+            f"{'' if loaded else 'The motion is exact; '}reactions of the joints in that loop are not unique{consequence}.",
+            stacklevel=4,
+        )
+    if analysis.unfit_velocities:
+        names = ", ".join(map(repr, analysis.unfit_velocities))
+        warnings.warn(f"the initial velocities do not fit the joints {names}; the nearest that do will be used.", stacklevel=4)

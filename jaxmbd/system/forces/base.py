@@ -1,0 +1,53 @@
+"""Forces: what acts on bodies without stopping a motion outright.
+
+Each element returns the wrench on its bodies. Elements with `stiff=True` belong to family B (cheap and stiff), the others to family A;
+only the splitting integrator looks at the difference.
+"""
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from ..elements import AbstractElement
+from ..frames import Frame, Wrench
+from ..joints.base import AbstractJoint
+from ..observable import FORCE, Observable
+
+
+class AbstractForce(AbstractElement):
+    """A force element between its bodies."""
+
+    stiff: eqx.AbstractVar[bool]
+    kind: ClassVar[str] = "force"
+    is_contact: ClassVar[bool] = False
+    """Whether its power counts as contact power."""
+    shares_axis: ClassVar[bool] = False
+    """Whether its geometry is that of its joint, an `Axis`."""
+    observables: ClassVar[dict[str, Observable]] = FORCE
+
+    def reaction_joints(self) -> tuple[str, ...]:
+        """The joints whose reactions `wrench` gets as further arguments, each a `JointReaction`."""
+        return ()
+
+    def fits(self, joint: AbstractJoint) -> bool:
+        """Whether it can depend on the reaction of such a joint."""
+        return True
+
+    def initial_state(self) -> Array:
+        """The differential states that the element owns, at the start."""
+        return jnp.zeros(0)
+
+    @abc.abstractmethod
+    def wrench(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Wrench:
+        """Forces and torques on the bodies; x are the element's own differential states."""
+
+    def state_rate(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Array:
+        """x'."""
+        return jnp.zeros_like(x)
+
+    def potential(self, local: Any, frames: tuple[Frame, ...], angles: Array) -> Array:
+        """The energy that the element stores [J]; zero if it stores none."""
+        return jnp.zeros(())

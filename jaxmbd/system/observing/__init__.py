@@ -1,0 +1,1 @@
+"""What a run shows: names, what they look at, energies, reactions."""

@@ -1,0 +1,1 @@
+"""States of rest, small motions about them, and the fastest motions there are."""
