@@ -63,7 +63,9 @@ def simulate(
       constraints. t0 is its time unless given.
     - `saveat`: None saves every accepted step (refused beyond 4 GB), an array of increasing times saves interpolated states; or an
       `mbd.SaveAt`, with `mbd.SaveAt(t1=True)` for the end alone.
-    - `step`: None for adaptive steps, a number for steps of one size (the last one shortened to meet t1), an array to replay steps.
+    - `step`: None for adaptive steps, a number for steps of one size (the last one shortened to meet t1), an array to replay steps. One that
+      is too large for an explicit method, or for the regularisation of friction, is warned of, but not under jit, grad or vmap, where
+      numbers are not known: call once without.
     - `first_step`, `min_step`, `max_step`: bounds of adaptive steps [s].
     - `controller`: None for the integrator's own.
     - `adjoint`: "reverse" (or `mbd.Reverse()`) serves all of jax.grad, jax.jvp, jax.hessian and their kin, by the recorded steps;

@@ -165,3 +165,18 @@ def test_spheres_stay_in_their_box_and_lose_energy():
 def test_impossible_problems_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("method", [mbd.HHT, mbd.BDF])
+def test_an_elastic_impact_returns_the_speed(method):
+    """A disc on a spring that acts on contact only. Controlled in positions alone, HHT and BDF lost percents of the speed at any tolerance."""
+    disc = mbd.PlanarBody("disc", 1.0, 1.0, (0.0, 0.2), velocity=(0.0, -1.0))
+    floor = mbd.DiscLine("floor", disc, mbd.ground, (0.0, 0.2), 0.1, (0.0, 0.0), (0.0, 1.0), mbd.LinearContact(1e6))
+    system = mbd.Model([disc], [], [floor]).build()
+    errors = []
+    for tolerance in (1e-5, 1e-7):
+        run = mbd.simulate(system, 0.2, integrator=method(tolerance))
+        errors.append(abs(float(run.final.v[1]) - 1.0))
+    assert errors[0] < 1e-3
+    assert errors[1] < 1e-5
+    assert errors[1] < errors[0]

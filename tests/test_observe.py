@@ -432,3 +432,20 @@ def test_equations_bring_their_own_observables_and_have_an_energy_balance_too():
     np.testing.assert_array_equal(run.work()["forces"].supplied, seen["forces.supplied"])
     with pytest.raises(ValueError, match=r"unknown observable 'moment'. Did you mean 'momentum'\?"):
         run.observe("moment")
+
+
+# --- plots --------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plot_shows_what_is_named(run, tmp_path):
+    figure = mbd.view.plot(run, tmp_path / "plot.svg", observe=["hinge.angle", "drive.angle", "spring.force"])
+    panels = {axes.get_ylabel(): [line.get_label() for line in axes.lines] for axes in figure.axes}
+    assert panels["[rad]"] == ["hinge.angle", "drive.angle"]
+    assert panels["[N]"] == ["spring.force"]
+    with pytest.raises(ValueError, match=r"'final:rod\.x' is one number for the whole run, not a curve: leave the reducer out"):
+        mbd.view.plot(run, tmp_path / "plot.svg", observe="final:rod.x")
+
+
+def test_a_name_without_a_quantity_is_told_some(run):
+    with pytest.raises(ValueError, match=r"'rod' names no quantity: write for example 'rod\.x', one of x, y"):
+        run.observe("rod")

@@ -1,5 +1,6 @@
 """Plots of a solution. matplotlib is imported when the first one is drawn."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +17,8 @@ _MOST_LINES = 6
 """More lines than this cannot be told apart: a few are chosen."""
 
 
-def plot(solution: Solution, path: str | Path | None = None) -> "Figure":
-    """Where the bodies are, the energy and the step size, against time.
+def plot(solution: Solution, path: str | Path | None = None, *, observe: str | Sequence[str] | None = None) -> "Figure":
+    """Where the bodies are, or what `observe` names ("hinge.angle", ["spring.force", "rod.vy"]), the energy and the step size, against time.
 
     Of many bodies a few are chosen, evenly along the list. Without a path the figure is one of pyplot's, so that
     `plt.show()` and notebooks show it; with a path it is written there instead (the suffix says the format) and
@@ -26,7 +27,7 @@ def plot(solution: Solution, path: str | Path | None = None) -> "Figure":
     if solution.ts.ndim != 1:
         raise ValueError("plot shows one run: take one lane of a batch, jax.tree.map(lambda leaf: leaf[i], solution).")
     figure = _new_figure(on_screen=path is None)
-    panels = _motion(solution)
+    panels = _motion(solution) if observe is None else _observed(solution, [observe] if isinstance(observe, str) else list(observe))
     grid = figure.add_gridspec(1, 2)
     left: Any = grid[0].subgridspec(len(panels), 1).subplots(sharex=True, squeeze=False)
     right: Any = grid[1].subgridspec(2, 1).subplots(sharex=True, squeeze=False)
@@ -36,8 +37,12 @@ def plot(solution: Solution, path: str | Path | None = None) -> "Figure":
         for name, values in lines.items():
             axes.plot(times, values, label=name)
         axes.set_ylabel(label)
-    shown, there = len(left[0].lines), _count(solution)
-    _name_lines(left[0], title=f"{shown} of {there}" if shown < there else "")
+    if observe is None:
+        shown, there = len(left[0].lines), _count(solution)
+        _name_lines(left[0], title=f"{shown} of {there}" if shown < there else "")
+    else:
+        for axes in left:
+            _name_lines(axes)
     _draw_energy(right[0], solution)
     _draw_steps(right[1], solution)
     for axes in (*left, *right):
@@ -78,6 +83,16 @@ def _motion(solution: Solution) -> dict[str, dict[str, np.ndarray]]:
         for i, letter in enumerate("xyz"[: every.shape[2]])
         if moving[i]
     }
+
+
+def _observed(solution: Solution, names: list[str]) -> dict[str, dict[str, np.ndarray]]:
+    """One panel for each unit."""
+    panels: dict[str, dict[str, np.ndarray]] = {}
+    for name, values in solution.observe(names).items():
+        if values.ndim == 0:
+            raise ValueError(f"{name!r} is one number for the whole run, not a curve: leave the reducer out.")
+        panels.setdefault(f"[{solution.system.observable_unit(name)}]", {})[name] = np.asarray(values)
+    return panels
 
 
 def _count(solution: Solution) -> int:

@@ -20,7 +20,8 @@ from .hertz import ContactEllipse
 _FASTEST = 1e6
 """Beyond this many Stribeck velocities the coefficient is the kinetic one to rounding; powers of more might overflow."""
 _COEFFICIENT = not_negative("1")._replace(
-    doubtful=lambda mu: mu > 5.0, doubt="dry friction coefficients are about 1 or less, of soft rubber perhaps 4; was it in percent?"
+    doubtful=lambda mu: mu > 5.0,
+    doubt="dry friction coefficients are about 1 or less, of soft rubber perhaps 4; it may have been given in percent",
 )
 _POSITIVE_COEFFICIENT = _COEFFICIENT._replace(valid=positive("1").valid, requirement=positive("1").requirement)
 _STATIC = (Order("kinetic", "static", "exchange them", may_be_equal=True),)

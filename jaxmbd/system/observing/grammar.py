@@ -66,6 +66,10 @@ def _find(system: "AbstractSystem", owners: dict[str, Owner], name: str) -> Foun
         return Found(reducer, f"{owner}.point({match[1]}).", match[2], point)
     if plain in system.parameter_names():
         raise ValueError(f"{plain!r} is a parameter, which no run changes: system.get({plain!r}) tells its value.")
+    if seen is not None and not quantity:
+        raise ValueError(
+            f"{plain!r} names no quantity: write for example '{owner}.{next(iter(seen.table))}', one of {', '.join(seen.table)}."
+        )
     if seen is not None:
         raise ValueError(f"{owner!r}: {unknown('observable', quantity, seen.table)}")
     raise ValueError(unknown("observable", plain, names(system)))
