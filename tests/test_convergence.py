@@ -49,11 +49,13 @@ class TestSmoothMotions:
     """Over a few periods, against equations in minimal coordinates that were derived by hand and solved by scipy, or closed forms."""
 
     TOLERANCES = (1e-4, 1e-6, 1e-8)
+    LOOSE = (1e-3, *TOLERANCES)
+    """Where a few dozen steps make a period, the largest error may be small by chance."""
 
     def test_error_is_of_the_size_of_the_tolerance(self, problem, method):
         """At most 100 tolerances; of HHT, which is of order 2, at most 10 tolerance^(2/3)."""
-        errors = [errors_of(problem, method, tolerance)[0] for tolerance in self.TOLERANCES]
-        allowed = [10 * tolerance ** (2 / 3) if method == "hht" else 100 * tolerance for tolerance in self.TOLERANCES]
+        errors = [errors_of(problem, method, tolerance)[0] for tolerance in self.LOOSE]
+        allowed = [10 * tolerance ** (2 / 3) if method == "hht" else 100 * tolerance for tolerance in self.LOOSE]
         assert all(error <= most for error, most in zip(errors, allowed, strict=True)), np.divide(errors, allowed)
 
     def test_error_falls_with_the_tolerance(self, problem, method):
@@ -80,8 +82,8 @@ def test_a_first_run_keeps_its_energy(problem, period, method):
 
 def test_a_loose_tolerance_holds_where_a_body_turns_often():
     """In Euler parameters Rosenbrock's error was 224 tolerances here, and fell unevenly."""
-    errors = [errors_of("spinning-top", "rosenbrock-nystrom", tolerance)[0] for tolerance in (1e-3, *TestSmoothMotions.TOLERANCES)]
-    np.testing.assert_array_less(np.divide(errors, (1e-3, *TestSmoothMotions.TOLERANCES)), 10)
+    errors = [errors_of("spinning-top", "rosenbrock-nystrom", tolerance)[0] for tolerance in TestSmoothMotions.LOOSE]
+    np.testing.assert_array_less(np.divide(errors, TestSmoothMotions.LOOSE), 10)
 
 
 TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
