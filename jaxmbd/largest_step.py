@@ -38,7 +38,7 @@ def warn_of_step(system: AbstractSystem, method: AbstractIntegrator, state: Stat
     limit, why = min(limits, default=(h, ""))
     if limit < h:
         warnings.warn(
-            f"step = {h:.6g} s is beyond the stability limit of {type(method).__name__}, about {limit:.3g} s, {why}: use a smaller step, "
+            f"step = {h:.6g} s is beyond the stability limit of {type(method).__name__}, about {limit:.2g} s, {why}: use a smaller step, "
             "adaptive steps, or an implicit method such as mbd.HHT().",
             stacklevel=4,
         )

@@ -80,7 +80,7 @@ class AbstractNewmark(AbstractIntegrator):
     def _caution(self) -> float:
         """By how much errors of steps are kept below the tolerance, so that those of a motion over a few periods are below
         10 tolerance^(2/3) (`benchmarks/work_precision.py`)."""
-        return 9.0 if self.velocity_error else 1.0
+        return 10.0 if self.velocity_error else 1.0
 
     def default_controller(self) -> AbstractController:
         return LocalError()
@@ -263,7 +263,7 @@ class HHT(AbstractNewmark):
 
     `tolerance` says how accurate a motion is: over a few periods, positions err by at most about 10 tolerance^(2/3), in units of
     max(length_scale, |q|) (`benchmarks/work_precision.py`). For that, the local errors of positions (25) and of velocities, whose estimate
-    takes the change of acceleration over two steps, are kept below a ninth of it; velocities are measured in units of
+    takes the change of acceleration over two steps, are kept below a tenth of it; velocities are measured in units of
     max(length_scale / 1 s, |v|), and what constraints and stiff dampers take away within two steps does not count. `velocity_error=False` is
     the paper's own control: tolerance is the accepted local position error (34), and velocities may be anything. The estimate (33) for
     differential states is one order below the method: with tight tolerances they take many small steps. Step selection (37), corrector test
