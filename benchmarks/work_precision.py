@@ -274,6 +274,7 @@ def main() -> None:
             rows[solver] = measure(problem, SOLVERS[solver](problem, system), energy, options.tolerances)
             if rows[solver]:
                 summary.append(summarise(name, solver, rows[solver], len(options.tolerances)))
+            jax.clear_caches()  # a process may have 65530 memory maps, and every compiled program keeps some
         if options.out is not None:
             draw(name, rows, options.out)
     print("\nsummary: largest errors of q and v over tolerance (hht: over tolerance^(2/3)); slope of log error of q over log tolerance;")
