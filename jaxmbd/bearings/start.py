@@ -188,6 +188,8 @@ def _continuation(bearing: "DeepGroove", system: System):
 
 def _newton(function: Any, z: Array) -> tuple[Array, float]:
     """Newton's method that halves a step until the residual falls; stops when it no longer does."""
+    # On the host, around one compiled program of residual and slope. With optimistix, loops compiled as well, the first start of a kind took
+    # 1.2 to 1.8 (Newton, without damping) or 2.0 to 3.4 times the CPU time (Dogleg, Levenberg-Marquardt), later ones as long as here.
     residual, slope = function(z)
     size = float(jnp.max(jnp.abs(residual)))
     for _ in range(_ITERATIONS):

@@ -20,7 +20,7 @@ _PARAMETERS: dict[str, Parameter] = {
 _SHORTENED = 1.0 - 1e-9
 
 
-class Memory(eqx.Module):
+class StepSearch(eqx.Module):
     """Where the search for the present step stands, and what the last one left."""
 
     power: Float[Array, ""]
@@ -99,10 +99,10 @@ class ContactPower(AbstractController):
                 "mbd.ExplicitNystrom(), mbd.DormandPrince(), mbd.SemiExplicit() or mbd.HHT()."
             )
 
-    def init(self, system: Any, state: Any) -> Memory:
+    def init(self, system: Any, state: Any) -> StepSearch:
         power = largest_contact_power(system.recall(state.memory), state.q, state.v, state.t, state.x)
         zero, infinite = jnp.zeros(()), jnp.full((), jnp.inf)
-        return Memory(power, zero, infinite, zero, infinite, jnp.zeros((), jnp.int32), jnp.array(False))
+        return StepSearch(power, zero, infinite, zero, infinite, jnp.zeros((), jnp.int32), jnp.array(False))
 
     def first_step(self, h: Array) -> Array:
         return self.epsilon
@@ -111,7 +111,7 @@ class ContactPower(AbstractController):
         """1/W of (8)."""
         return 1.0 + self.alpha * jnp.cbrt(power)
 
-    def adapt(self, info: Any, order: Any, h: Array, memory: Memory):
+    def adapt(self, info: Any, order: Any, h: Array, memory: StepSearch):
         u = h / self.epsilon
         residual = 0.5 * u * (self.density(memory.power) + self.density(info.power)) - 1.0
         usable = info.converged & jnp.isfinite(residual)
@@ -132,7 +132,7 @@ class ContactPower(AbstractController):
         last, now = (jnp.log1p(jnp.where(usable, jnp.maximum(r, -1.0 + 1e-12), 0.0)) for r in (memory.residual, residual))
         predicted = u * jnp.exp(-self.integral * now - self.proportional * (now - last))
         asked = jnp.where(accept, predicted, trial)
-        memory = Memory(
+        memory = StepSearch(
             jnp.where(accept, info.power, memory.power),
             jnp.where(accept, residual, memory.residual),
             asked,

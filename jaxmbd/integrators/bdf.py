@@ -7,25 +7,24 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from ..control import LocalError
 from ..control.base import AbstractController
-from ..solvers import linear
-from ..solvers.newton import NewtonInfo, Recycled, modified_newton
-from ..solvers.roots import frozen, implicit_root
+from ..solvers.newton import JudgeByResidual, NewtonInfo, newton
+from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem
-from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all
+from ..system.parameters import Parameter, not_negative, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
-from .bdf_equations import Equations, Layout, average_mass, average_stiffness
+from .bdf_equations import BDFEquations, Formulation, average_mass, average_stiffness
 from .bdf_start import flat_past, smooth_past
 from .common import VELOCITY_CORRECTOR, answers_to_impulses, coordinate_weights, rms, velocity_rounding
+from .implicit import Largest, StepJacobian, solve_step
 from .interpolation import state_between
 from .multistep import Past, interpolation_weights
-from .order_control import Attempt, Orders
-from .prediction import History
+from .order_control import HIGHEST, HIGHEST_ADAPTIVE, Attempt, Orders, read_order, read_orders
+from .prediction import Predictor
 
 _CONSTRAINT_TOLERANCE = 1e-10
 _ROUNDING = 1e-14
@@ -33,26 +32,17 @@ _CLOSE = 0.35
 """A Jacobian is recycled while the logarithm of the ratio of leading coefficients is below this."""
 _PRECISE = 1e-12
 """Position error that Newton may leave in prescribed steps: small enough for finite differences of replayed runs."""
-_HIGHEST = 6
-_HIGHEST_ADAPTIVE = 5
-"""Order 6 is stable in too small a wedge to be chosen without asking."""
 _STOPS = ("motion", "unknowns")
-_FORMS = ("two-field", "three-field")
-_SCALINGS = {"two-field": ("none", "left", "full"), "three-field": ("none", "left", "multipliers", "full")}
 
 
-class Scratch(eqx.Module):
+class BDFScratch(eqx.Module):
     orders: Orders
     if_accepted: Orders
     """what `orders` becomes if the last attempt is accepted"""
-    multipliers: History
-    recycled: Recycled
-    recycled_leading: Float[Array, ""]
-    """1/s, alpha_0 / h of the recycled Jacobian"""
-    largest_q: Float[Array, "q"]
-    """largest |q| so far, for the error weights"""
-    largest_v: Float[Array, "q"]
-    largest_x: Float[Array, "x"]
+    multipliers: Predictor
+    jacobian: StepJacobian
+    """made for alpha_0 / h [1/s]"""
+    largest: Largest
 
 
 class BDF(AbstractIntegrator):
@@ -111,7 +101,7 @@ class BDF(AbstractIntegrator):
     max_order: int = eqx.field(static=True)
     stop: str = eqx.field(static=True)
     velocity_error: bool = eqx.field(static=True)
-    layout: Layout
+    formulation: Formulation
     any_index: bool = eqx.field(static=True)
     """whether no index was asked for"""
     prescribed: bool = eqx.field(static=True)
@@ -126,7 +116,7 @@ class BDF(AbstractIntegrator):
         tolerance: Any = 1e-5,
         order: int | None = None,
         *,
-        max_order: int = _HIGHEST_ADAPTIVE,
+        max_order: int = HIGHEST_ADAPTIVE,
         form: str = "two-field",
         scaling: str = "full",
         index: int | str | None = None,
@@ -152,16 +142,16 @@ class BDF(AbstractIntegrator):
         )
         for field, value in numbers.items():
             setattr(self, field, None if value is None else jnp.asarray(value))
-        self.fixed_order, self.max_order = _read_order(order), _read_order(max_order) or 1
-        if self.max_order > _HIGHEST_ADAPTIVE:
-            raise ValueError(f"max_order of BDF must be at most {_HIGHEST_ADAPTIVE}, got {max_order}: order=6 takes it in every step.")
+        self.fixed_order, self.max_order = read_order(order), read_order(max_order) or 1
+        if self.max_order > HIGHEST_ADAPTIVE:
+            raise ValueError(f"max_order of BDF must be at most {HIGHEST_ADAPTIVE}, got {max_order}: order=6 takes it in every step.")
         if stop not in _STOPS:
             raise ValueError(f"stop of BDF must be one of {', '.join(map(repr, _STOPS))}: got {stop!r}.")
         self.stop = stop
-        self.layout, self.any_index = _read_layout(form, scaling, 3 if index is None else index), index is None
+        self.formulation, self.any_index = Formulation.read(form, scaling, 3 if index is None else index), index is None
         if orders is not None and order is not None:
             raise ValueError("BDF takes an order or the orders of all steps, not both.")
-        self.orders = None if orders is None else _read_orders(orders)
+        self.orders = None if orders is None else read_orders(orders)
         self.prescribed = False
 
     # --- what it is ---------------------------------------------------------------------------------------------------------------------
@@ -172,10 +162,11 @@ class BDF(AbstractIntegrator):
     def suited(self, system: AbstractSystem) -> "BDF":
         if not self.any_index or not (system.multiplier_forces() or (self.velocity_error and self.fixed_order is None)):
             return self
-        return eqx.tree_at(lambda s: s.layout, self, dataclasses.replace(self.layout, stabilized=True), is_leaf=lambda n: n is self.layout)
+        stabilized = dataclasses.replace(self.formulation, stabilized=True)
+        return eqx.tree_at(lambda s: s.formulation, self, stabilized, is_leaf=lambda node: node is self.formulation)
 
     def check(self, system: AbstractSystem) -> None:
-        if (forces := system.multiplier_forces()) and not self.layout.stabilized:
+        if (forces := system.multiplier_forces()) and not self.formulation.stabilized:
             warnings.warn(
                 f"multipliers of BDF with index=3 are inaccurate wherever steps change, and there are forces that depend on them: "
                 f"{', '.join(forces)}. Leave index out, or give index='stabilized-2'.",
@@ -192,7 +183,7 @@ class BDF(AbstractIntegrator):
 
     @property
     def controls_velocities(self) -> bool:
-        return self.velocity_error or self.layout.stabilized
+        return self.velocity_error or self.formulation.stabilized
 
     @property
     def _allowed(self) -> Array:
@@ -204,31 +195,22 @@ class BDF(AbstractIntegrator):
     def highest(self) -> int:
         if self.fixed_order is not None:
             return self.fixed_order
-        return self.max_order if self.orders is None else _HIGHEST
+        return self.max_order if self.orders is None else HIGHEST
 
     # --- start --------------------------------------------------------------------------------------------------------------------------
 
-    def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, BDFScratch]:
         at = frozen(state)
         mass = average_mass(frozen(system), at) if self.m_ave is None else self.m_ave
         stiffness = average_stiffness(frozen(system), at) if self.k_ave is None else self.k_ave
         mass = jnp.where(mass + stiffness > 0, mass, 1.0)  # without mass and stiffness, anything serves
-        correction = jnp.zeros_like(state.multipliers) if self.layout.stabilized else jnp.zeros(0)
+        correction = jnp.zeros_like(state.multipliers) if self.formulation.stabilized else jnp.zeros(0)
         past = flat_past(state, jnp.ones(()), self.highest + 1, correction, frozen(stiffness), frozen(mass))
         state = dataclasses.replace(state, method=past)
-        unknowns = Equations.of_step(system, self.layout, state, jnp.ones(()), jnp.array(1)).scaling().rows.shape[0]
+        unknowns = BDFEquations.of_step(system, self.formulation, state, jnp.ones(()), jnp.array(1)).scaling().rows.shape[0]
         orders = Orders.begin(jnp.ones((), jnp.int32))
-        scratch = Scratch(
-            orders,
-            orders,
-            History.begin(state.t, state.multipliers),
-            Recycled(linear.no_factors(unknowns), jnp.array(False)),
-            jnp.zeros(()),
-            jnp.abs(state.q),
-            jnp.abs(state.v),
-            jnp.abs(state.x),
-        )
-        return state, frozen(scratch)
+        multipliers = Predictor.begin(state.t, state.multipliers)
+        return state, frozen(BDFScratch(orders, orders, multipliers, StepJacobian.nothing(unknowns), Largest.at(state)))
 
     def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
         past: Past = state.method
@@ -246,19 +228,16 @@ class BDF(AbstractIntegrator):
 
     # --- step ---------------------------------------------------------------------------------------------------------------------------
 
-    def step(
-        self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
-    ) -> tuple[State, Any, StepInfo]:
-        if known is not None:
-            equations = Equations.of_step(system, self.layout, state, h, known.method.order)
-            z, _ = implicit_root(equations, lambda there: (there.unknowns_of(known), None))
-            return equations.new_state(z), scratch, StepInfo.nothing_searched()
-        assert scratch is not None
-        equations = Equations.of_step(system, self.layout, state, h, self._order(state, scratch))
-        z, (recycled, newton) = implicit_root(equations, lambda there: frozen(self)._search(system, there, scratch))
+    def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
+        order = self._order(state, scratch) if known is None else known.method.order
+        equations = BDFEquations.of_step(system, self.formulation, state, h, order)
+        z, found = solve_step(equations, known, lambda there: frozen(self)._search(system, there, scratch))
         new = equations.new_state(z)
+        if found is None:
+            return new, scratch, StepInfo.nothing_searched()
+        jacobian, solved = found
         past: Past = state.method
-        errors, terms, misses = self._errors(frozen(equations), frozen(new), recycled, scratch)
+        errors, terms, misses = self._errors(frozen(equations), frozen(new), jacobian, scratch)
         repeats = (equations.order == past.order) & (jnp.abs(h - past.steps[0]) <= 1e-6 * h)
         possible = jnp.minimum(past.points, self.highest)  # after this step there is one point more than the order needs
         attempt = Attempt(errors, terms, equations.order, possible, repeats)
@@ -266,23 +245,22 @@ class BDF(AbstractIntegrator):
         finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
         info = StepInfo(
             errors[equations.order - 1],
-            newton.converged & finite,
-            jnp.where(newton.converged, jnp.argmax(jnp.abs(misses)), self._blamed(equations, newton.worst)).astype(jnp.int32),
-            Work.newton(newton.iterations, newton.jacobians, newton.evaluations),
-            newton.finite,
+            solved.converged & finite,
+            jnp.where(solved.converged, jnp.argmax(jnp.abs(misses)), self._blamed(equations, solved.worst)).astype(jnp.int32),
+            Work.newton(solved.iterations, solved.jacobians, solved.evaluations),
+            solved.finite,
             order=equations.order,
             ratio=ratio,
         )
-        leading = jnp.where(newton.jacobians > 0, equations.formula.leading, scratch.recycled_leading)
-        after = dataclasses.replace(scratch, orders=rejected, if_accepted=accepted, recycled=recycled, recycled_leading=leading)
+        after = dataclasses.replace(scratch, orders=rejected, if_accepted=accepted, jacobian=jacobian)
         return new, frozen(after), frozen(info)
 
-    def equations(self, system: AbstractSystem, state: State, h: Array) -> Equations:
+    def equations(self, system: AbstractSystem, state: State, h: Array) -> BDFEquations:
         """Those of a step of a fixed order from `state`."""
         order = 2 if self.fixed_order is None else self.fixed_order
-        return Equations.of_step(system, self.layout, state, h, jnp.minimum(order, state.method.points - 1))
+        return BDFEquations.of_step(system, self.formulation, state, h, jnp.minimum(order, state.method.points - 1))
 
-    def _order(self, state: State, scratch: Scratch) -> Array:
+    def _order(self, state: State, scratch: BDFScratch) -> Array:
         past: Past = state.method
         if self.orders is not None:
             order = self.orders[jnp.minimum(past.count, self.orders.shape[0] - 1)]
@@ -292,13 +270,15 @@ class BDF(AbstractIntegrator):
             order = scratch.orders.order
         return jnp.clip(order, 1, jnp.minimum(past.points - 1, self.highest)).astype(jnp.int32)
 
-    def _search(self, system: AbstractSystem, equations: Equations, scratch: Scratch) -> tuple[Array, tuple[Recycled, NewtonInfo]]:
+    def _search(
+        self, system: AbstractSystem, equations: BDFEquations, scratch: BDFScratch
+    ) -> tuple[Array, tuple[StepJacobian, NewtonInfo]]:
         """Predicts the unknowns and corrects them until the corrections do not matter and the constraints are satisfied."""
         scaling, leading = equations.scaling(), equations.formula.leading
         row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
         # A violation e of index 3 appears in the multipliers as (alpha_0 / h)^2 e: precise steps ask for more.
         allowed = jnp.minimum(_CONSTRAINT_TOLERANCE, 0.1 * self.tolerance * self.corrector) * row_scale + _ROUNDING * (
-            1.0 + jnp.max(scratch.largest_q)
+            1.0 + jnp.max(scratch.largest.q)
         )
         weight, velocity_weight, state_weight = self._weights(system, scratch)
         constant = equations.grid.error_constants()[equations.order - 1]
@@ -309,35 +289,26 @@ class BDF(AbstractIntegrator):
             parts = equations.split(scaling.expand(dy))
             sizes = jnp.maximum(rms(parts["q"] * weight), rms(parts["x"] * state_weight)) / (self.tolerance * self.corrector)
             if self.controls_velocities:  # of the velocities, this is the part that q has in them
-                left = VELOCITY_CORRECTOR * self._allowed + 0.2 * velocity_rounding(scratch.largest_q, leading)
+                left = VELOCITY_CORRECTOR * self._allowed + 0.2 * velocity_rounding(scratch.largest.q, leading)
                 sizes = jnp.maximum(sizes, leading * rms(parts["q"] * velocity_weight) / left)
             return constant * sizes
 
-        def satisfied(y, residual):
+        def satisfied(residual):
             return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
 
-        known = jnp.where(scratch.recycled_leading > 0, scratch.recycled_leading, leading)
-        close = jnp.abs(jnp.log(leading / known)) < _CLOSE
-        recycled = Recycled(scratch.recycled.factors, scratch.recycled.usable & close)
         start = scaling.shrink(equations.prediction(scratch.multipliers.predict(equations.t)))
-        y, recycled, info = modified_newton(
-            scaling.residual(equations.residual),
-            scaling.jacobian(equations.jacobian),
-            start,
-            recycled,
-            size,
-            satisfied,
-        )
-        return scaling.expand(y), (recycled, info)
+        residual, jacobian = scaling.residual(equations.residual), scaling.jacobian(equations.jacobian)
+        y, recycled, info = newton(residual, jacobian, start, scratch.jacobian.near(leading, _CLOSE), size, JudgeByResidual(satisfied))
+        return scaling.expand(y), (scratch.jacobian.after(recycled, leading, info), info)
 
-    def _weights(self, system: AbstractSystem, scratch: Scratch) -> tuple[Array, Array, Array]:
+    def _weights(self, system: AbstractSystem, scratch: BDFScratch) -> tuple[Array, Array, Array]:
         return (
-            coordinate_weights(system, self.length_scale, scratch.largest_q),
-            coordinate_weights(system, self.length_scale, scratch.largest_v),
-            1.0 / jnp.maximum(self.state_scale, scratch.largest_x),
+            coordinate_weights(system, self.length_scale, scratch.largest.q),
+            coordinate_weights(system, self.length_scale, scratch.largest.v),
+            1.0 / jnp.maximum(self.state_scale, scratch.largest.x),
         )
 
-    def _errors(self, equations: Equations, new: State, recycled: Recycled, scratch: Scratch) -> tuple[Array, Array, Array]:
+    def _errors(self, equations: BDFEquations, new: State, jacobian: StepJacobian, scratch: BDFScratch) -> tuple[Array, Array, Array]:
         """Composite errors of orders 1, 2, ... over the tolerance, the sizes of the terms h^(k+1) y^(k+1) in them, and the weighted misses of
         the order in use by (q, multipliers, x)."""
         grid, past, (weight, velocity_weight, state_weight) = equations.grid, equations.past, self._weights(equations.system, scratch)
@@ -346,11 +317,10 @@ class BDF(AbstractIntegrator):
         states = grid.misses(new.x, past.x) * state_weight
         sizes = jnp.maximum(norms(positions), norms(states))
         if self.controls_velocities:
-            rounding = 10.0 * velocity_rounding(scratch.largest_q, equations.formula.leading)
+            rounding = 10.0 * velocity_rounding(scratch.largest.q, equations.formula.leading)
             velocity_weight = velocity_weight * self._allowed / (self._allowed + rounding)
-            velocities = answers_to_impulses(
-                equations.system, equations.scaling(), recycled.factors, equations.places(), new, grid.misses(new.v, past.v)
-            )
+            misses = grid.misses(new.v, past.v)
+            velocities = answers_to_impulses(equations.system, equations.scaling(), jacobian.factors, equations.places(), new, misses)
             sizes = jnp.maximum(sizes, norms(velocities * velocity_weight))
         known = jnp.arange(1, sizes.shape[0] + 1) < past.points
         k = equations.order - 1
@@ -358,7 +328,7 @@ class BDF(AbstractIntegrator):
         errors, sizes = (jnp.where(known, values, jnp.inf) for values in (grid.error_constants() * sizes / self._allowed, sizes))
         return errors, sizes, misses
 
-    def _blamed(self, equations: Equations, worst: Array) -> Array:
+    def _blamed(self, equations: BDFEquations, worst: Array) -> Array:
         """The entry of (q, multipliers, x) that an unknown belongs to."""
         names = {"q": "q", "v": "q", "multipliers": "multipliers", "correction": "multipliers", "x": "x"}
         n, m = equations.old.q.shape[0], equations.old.multipliers.shape[0]
@@ -366,15 +336,13 @@ class BDF(AbstractIntegrator):
         table = [begin[names[name]] + i for name, place in equations.fields().items() for i in range(place.stop - place.start)]
         return jnp.asarray(table, jnp.int32)[worst]
 
-    def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
+    def accept(self, state: State, new: State, scratch: BDFScratch) -> BDFScratch:
         everything = jnp.ones_like(new.multipliers)
         scratch = dataclasses.replace(
             scratch,
             orders=scratch.if_accepted,
             multipliers=scratch.multipliers.push(new.t, new.multipliers, everything),
-            largest_q=jnp.maximum(scratch.largest_q, jnp.abs(new.q)),
-            largest_v=jnp.maximum(scratch.largest_v, jnp.abs(new.v)),
-            largest_x=jnp.maximum(scratch.largest_x, jnp.abs(new.x)),
+            largest=scratch.largest.include(new),
         )
         return frozen(scratch)
 
@@ -393,36 +361,3 @@ _PARAMETERS: dict[str, Parameter] = {
     "k_ave": not_negative("N/m")._replace(optional=True),
     "m_ave": not_negative("kg")._replace(optional=True),
 }
-
-
-def _read_order(order: Any) -> int | None:
-    if order is None:
-        return None
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= _HIGHEST:
-        raise ValueError(
-            f"order of BDF must be a whole number from 1 to {_HIGHEST} (formulas of higher order are unstable), or None to choose it "
-            f"step by step: got {order!r}."
-        )
-    return int(order)
-
-
-def _read_layout(form: Any, scaling: Any, index: Any) -> Layout:
-    if form not in _FORMS:
-        raise ValueError(f"form of BDF must be one of {', '.join(map(repr, _FORMS))}: got {form!r}.")
-    if form == "two-field" and scaling == "multipliers":
-        raise ValueError("in the two-field form no velocities are left to scale: write scaling='full', or form='three-field'.")
-    if scaling not in _SCALINGS[form]:
-        raise ValueError(f"scaling of BDF in the {form} form must be one of {', '.join(map(repr, _SCALINGS[form]))}: got {scaling!r}.")
-    if index not in (3, "stabilized-2"):
-        raise ValueError(f"index of BDF must be 3 or 'stabilized-2': got {index!r}.")
-    return Layout(form, scaling, index == "stabilized-2")
-
-
-def _read_orders(orders: Any) -> Array:
-    if not is_traced(orders):
-        orders = np.asarray(orders)
-        if orders.ndim != 1 or orders.size == 0 or np.any(orders != np.round(orders)) or np.any((orders < 0) | (orders > _HIGHEST)):
-            raise ValueError(
-                f"orders of BDF must be a one-dimensional array of whole numbers from 1 to {_HIGHEST}, such as solution.orders."
-            )
-    return jnp.asarray(orders, jnp.int32)

@@ -2,6 +2,7 @@
 Cardona 2007)."""
 
 import dataclasses
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..solvers import coloring
-from ..solvers.roots import AbstractEquations
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import (
     AbstractSystem,
@@ -22,15 +22,31 @@ from ..system.equations import (
 )
 from ..system.state import State
 from .common import Places, normalized
+from .implicit import AbstractStepEquations
 from .multistep import Formula, Grid, Past
 
+_SCALINGS = {"two-field": ("none", "left", "full"), "three-field": ("none", "left", "multipliers", "full")}
+"""What each form can be scaled by."""
 
-class Layout(eqx.Module):
+
+class Formulation(eqx.Module):
     """Which fields the unknowns consist of, and how equations and unknowns are scaled. Nothing here is a number."""
 
     form: str = eqx.field(static=True)
     scaling: str = eqx.field(static=True)
     stabilized: bool = eqx.field(static=True)
+
+    @staticmethod
+    def read(form: Any, scaling: Any, index: Any) -> "Formulation":
+        if form not in _SCALINGS:
+            raise ValueError(f"form of BDF must be one of {', '.join(map(repr, _SCALINGS))}: got {form!r}.")
+        if form == "two-field" and scaling == "multipliers":
+            raise ValueError("in the two-field form no velocities are left to scale: write scaling='full', or form='three-field'.")
+        if scaling not in _SCALINGS[form]:
+            raise ValueError(f"scaling of BDF in the {form} form must be one of {', '.join(map(repr, _SCALINGS[form]))}: got {scaling!r}.")
+        if index not in (3, "stabilized-2"):
+            raise ValueError(f"index of BDF must be 3 or 'stabilized-2': got {index!r}.")
+        return Formulation(form, scaling, index == "stabilized-2")
 
     @property
     def velocities(self) -> bool:
@@ -38,7 +54,7 @@ class Layout(eqx.Module):
         return self.form == "three-field"
 
 
-class Equations(AbstractEquations):
+class BDFEquations(AbstractStepEquations):
     r"""The equations of one step of size h and order k.
 
     With D the formula (2), the unknowns are q and lambda, in the three-field form also v, in the stabilised form also mu, and x (of q, the move
@@ -70,7 +86,7 @@ class Equations(AbstractEquations):
     """
 
     system: AbstractSystem
-    layout: Layout
+    formulation: Formulation
     old: State
     h: Float[Array, ""]
     order: Int[Array, ""]
@@ -78,9 +94,9 @@ class Equations(AbstractEquations):
     formula: Formula
 
     @staticmethod
-    def of_step(system: AbstractSystem, layout: Layout, old: State, h: Array, order: Array) -> "Equations":
+    def of_step(system: AbstractSystem, formulation: Formulation, old: State, h: Array, order: Array) -> "BDFEquations":
         grid = Grid.behind(h, old.method.steps)
-        return Equations(system.recall(old.memory), layout, old, h, order, grid, Formula.of_order(grid, order))
+        return BDFEquations(system.recall(old.memory), formulation, old, h, order, grid, Formula.of_order(grid, order))
 
     @property
     def past(self) -> Past:
@@ -93,7 +109,7 @@ class Equations(AbstractEquations):
     def fields(self) -> dict[str, slice]:
         """Where the unknowns are."""
         n, m, x = self.old.q.shape[0], self.old.multipliers.shape[0], self.old.x.shape[0]
-        sizes = {"q": n, "v": n * self.layout.velocities, "multipliers": m, "correction": m * self.layout.stabilized, "x": x}
+        sizes = {"q": n, "v": n * self.formulation.velocities, "multipliers": m, "correction": m * self.formulation.stabilized, "x": x}
         places, begin = {}, 0
         for name, size in sizes.items():
             places[name] = slice(begin, begin + size)
@@ -108,7 +124,6 @@ class Equations(AbstractEquations):
         return jnp.concatenate([parts[name] for name, place in self.fields().items() if place.stop > place.start])
 
     def unknowns_of(self, state: State) -> Array:
-        """The unknowns of a step that led to `state`."""
         return self.join(q=self.move_of(state), v=state.v, multipliers=state.multipliers, correction=state.method.correction, x=state.x)
 
     def move_of(self, state: State) -> Array:
@@ -126,13 +141,13 @@ class Equations(AbstractEquations):
             "left": {"q": 1 / h, "v": 1 / h, "multipliers": one, "correction": one, "x": 1 / h},
             "multipliers": {"q": 1 / h, "v": s, "multipliers": one, "correction": one, "x": 1 / h},
             "full": {"q": 1 / h, "v": s, "multipliers": one, "correction": 1 / h, "x": 1 / h},
-        }[self.layout.scaling]
+        }[self.formulation.scaling]
         columns = {name: one for name in rows}
-        if self.layout.scaling in ("multipliers", "full"):
+        if self.formulation.scaling in ("multipliers", "full"):
             columns["multipliers"] = s
-        if self.layout.scaling == "full":
+        if self.formulation.scaling == "full":
             columns["v"] = columns["correction"] = 1 / h
-        if not self.layout.velocities:
+        if not self.formulation.velocities:
             rows["q"] = rows["v"]
         row_units, column_units = [], []
         for name, place in self.fields().items():
@@ -149,7 +164,7 @@ class Equations(AbstractEquations):
         """The unknowns, the velocities and the accelerations."""
         parts = self.split(z)
         v = parts["v"]
-        if not self.layout.velocities:
+        if not self.formulation.velocities:
             v = self.rate(parts)
         return parts, v, self.formula.derivative(v, self.past.v)
 
@@ -160,7 +175,7 @@ class Equations(AbstractEquations):
     def rate(self, parts: dict[str, Array]) -> Array:
         """D q + Phi_q^T mu."""
         rate = self.formula.derivative(parts["q"], self.past.offsets)
-        if not self.layout.stabilized:
+        if not self.formulation.stabilized:
             return rate
         return rate + constraint_force(self.system, self.place(parts), self.t, self.old.memory.kept_rows * parts["correction"])
 
@@ -170,9 +185,9 @@ class Equations(AbstractEquations):
         q, x, multipliers = self.place(parts), parts["x"], parts["multipliers"]
         rows, pull = constraint_and_force(self.system, q, t, kept * multipliers)
         motion = mass_product(self.system, q, a) + pull - total_force(self.system, q, v, t, x, kept * multipliers)
-        equations = [self.rate(parts) - v, motion] if self.layout.velocities else [motion]
+        equations = [self.rate(parts) - v, motion] if self.formulation.velocities else [motion]
         equations.append(kept * rows + (1.0 - kept) * multipliers)
-        if self.layout.stabilized:
+        if self.formulation.stabilized:
             equations.append(kept * constraint_rate(self.system, q, v, t) + (1.0 - kept) * parts["correction"])
         equations.append(self.formula.derivative(x, self.past.x) - state_rate(self.system, x, q, v, t))
         return jnp.concatenate(equations)
@@ -182,7 +197,7 @@ class Equations(AbstractEquations):
         places, kept = self.fields(), self.old.memory.kept_rows
         q, held = places["q"], places["multipliers"]
         # In more fields than two, the pattern of the columns is another one.
-        pattern = None if self.layout.velocities or self.layout.stabilized else self.system.coupling()
+        pattern = None if self.formulation.velocities or self.formulation.stabilized else self.system.coupling()
 
         def columns(place: slice, pattern=None):
             return coloring.jacobian(lambda part: self.residual(z.at[place].set(part)), z[place], pattern)
@@ -193,7 +208,7 @@ class Equations(AbstractEquations):
         else:
             rows = moving[held]  # kept * Phi_q: its transpose acts on the motion
             pulling = jnp.zeros((z.shape[0], kept.shape[0])).at[held].set(jnp.diag(1.0 - kept))
-            pulling = pulling.at[places["v"] if self.layout.velocities else q].set(rows.T)
+            pulling = pulling.at[places["v"] if self.formulation.velocities else q].set(rows.T)
         blocks = {"q": moving, "multipliers": pulling}
         for name in ("v", "correction", "x"):
             place = places[name]
@@ -206,7 +221,7 @@ class Equations(AbstractEquations):
 
     def places(self) -> Places:
         where = self.fields()
-        return Places(where["v"] if self.layout.velocities else where["q"], where["q"], where["multipliers"], self.formula.leading**2)
+        return Places(where["v"] if self.formulation.velocities else where["q"], where["q"], where["multipliers"], self.formula.leading**2)
 
     def new_state(self, z: Array) -> State:
         parts, v, a = self.motion(z)

@@ -34,11 +34,13 @@ _ERROR = np.array([71 / 57600, 0, -71 / 16695, 71 / 1920, -17253 / 339200, 22 / 
 """Weights of order 5 minus those of the embedded method of order 4."""
 
 
-class Carried(eqx.Module):
+class ChosenCoordinates(eqx.Module):
+    """What a one-step method hands from step to step."""
+
     partition: Partition
 
 
-class Scratch(eqx.Module):
+class Tangents(eqx.Module):
     """Tangents that come with evaluations: searches for dependent positions begin with their factors."""
 
     here: Tangent
@@ -47,16 +49,16 @@ class Scratch(eqx.Module):
     """where the last attempt ended"""
 
     @staticmethod
-    def at(system: AbstractSystem, state: State, partition: Partition) -> "Scratch":
+    def at(system: AbstractSystem, state: State, partition: Partition) -> "Tangents":
         here = tangent(system.recall(state.memory), state.memory, partition, state.q, state.t)
-        return jax.lax.stop_gradient(Scratch(here, here))
+        return jax.lax.stop_gradient(Tangents(here, here))
 
-    def accept(self, old: Partition, new: Partition) -> "Scratch":
+    def accept(self, old: Partition, new: Partition) -> "Tangents":
         changed = jnp.any(old.independent != new.independent)
         # Factors for other coordinates are of no use: what is not finite asks for new ones.
         matrix = jnp.where(changed, jnp.inf, self.there.factors.matrix)
         there = eqx.tree_at(lambda t: (t.partition, t.factors.matrix), self.there, (new, matrix))
-        return Scratch(there, there)
+        return Tangents(there, there)
 
 
 def _predict(state: State, t: Array) -> Float[Array, "q"]:
@@ -103,16 +105,16 @@ class DormandPrince(AbstractStateSpace):
             stages[i] = 1.0 + z * (_STAGES[i, :i] @ stages[:i])
         return float(np.max(np.abs(stages[-1])))
 
-    def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, Tangents]:
         partition = self.first_partition(system, state)
-        return dataclasses.replace(state, method=Carried(partition)), Scratch.at(system, state, partition)
+        return dataclasses.replace(state, method=ChosenCoordinates(partition)), Tangents.at(system, state, partition)
 
     def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
         del known
         system, partition = system.recall(state.memory), state.method.partition
         chosen, d = partition.independent, partition.independent.shape[0]
         start = jnp.concatenate([state.q[chosen], state.v[chosen], state.x])
-        here = (Scratch.at(system, state, partition) if scratch is None else scratch).here
+        here = (Tangents.at(system, state, partition) if scratch is None else scratch).here
 
         def rate(point: Point) -> Array:
             return jnp.concatenate([point.v[chosen], point.acceleration[chosen], point.state_rate])
@@ -132,9 +134,9 @@ class DormandPrince(AbstractStateSpace):
         error = h * _ERROR @ rates
         errors = self.errors(system, state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
         info = self.judge(state, end, here, errors, _work(end, 6), jax.lax.stop_gradient(jnp.max(powers)))
-        return end.to_state(state.memory, Carried(self.next_partition(system, end))), Scratch(here, end.tangent), info
+        return end.to_state(state.memory, ChosenCoordinates(self.next_partition(system, end))), Tangents(here, end.tangent), info
 
-    def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
+    def accept(self, state: State, new: State, scratch: Tangents) -> Tangents:
         return scratch.accept(state.method.partition, new.method.partition)
 
 
@@ -148,7 +150,7 @@ def _work(end: Point, evaluations: int) -> Work:
 _POINTS = 4
 
 
-class History(eqx.Module):
+class PastRates(eqx.Module):
     """Rates at the last steps, the newest first. They are of all coordinates, so that another partition can go on with them."""
 
     partition: Partition
@@ -160,15 +162,15 @@ class History(eqx.Module):
     """how many rows are filled"""
 
     @staticmethod
-    def begin(state: State, partition: Partition) -> "History":
+    def begin(state: State, partition: Partition) -> "PastRates":
         first = lambda row: jnp.zeros((_POINTS, *row.shape)).at[0].set(row)  # noqa: E731
-        return History(
+        return PastRates(
             partition, first(state.t), first(state.v), first(state.acceleration), first(state.state_rate), jnp.ones((), jnp.int32)
         )
 
-    def push(self, end: Point, partition: Partition) -> "History":
+    def push(self, end: Point, partition: Partition) -> "PastRates":
         shift = lambda rows, row: jnp.concatenate([row[None], rows[:-1]])  # noqa: E731
-        return History(
+        return PastRates(
             partition,
             shift(self.times, end.t),
             shift(self.velocities, end.v),
@@ -234,9 +236,9 @@ class AdamsPECE(AbstractStateSpace):
 
         return max(radius(h * value) for value in _eigenvalues(k, c))
 
-    def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, Tangents]:
         partition = self.first_partition(system, state)
-        return dataclasses.replace(state, method=History.begin(state, partition)), Scratch.at(system, state, partition)
+        return dataclasses.replace(state, method=PastRates.begin(state, partition)), Tangents.at(system, state, partition)
 
     def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
         del known
@@ -244,7 +246,7 @@ class AdamsPECE(AbstractStateSpace):
         partition: Partition = history.partition
         chosen, d = partition.independent, partition.independent.shape[0]
         start = jnp.concatenate([state.q[chosen], state.v[chosen], state.x])
-        here = (Scratch.at(system, state, partition) if scratch is None else scratch).here
+        here = (Tangents.at(system, state, partition) if scratch is None else scratch).here
         t = state.t + h
         used = jnp.arange(_POINTS) < history.count
         # Without a full history, nodes that do not count must still be different numbers.
@@ -265,7 +267,7 @@ class AdamsPECE(AbstractStateSpace):
         error = (corrected - predicted) * missed_implicit / (missed_explicit - missed_implicit)
         errors = self.errors(system, state, end, partition, error[:d], error[d : 2 * d], error[2 * d :])
         info = self.judge(state, end, here, errors, _work(end, 2))
-        return end.to_state(state.memory, history.push(end, self.next_partition(system, end))), Scratch(here, end.tangent), info
+        return end.to_state(state.memory, history.push(end, self.next_partition(system, end))), Tangents(here, end.tangent), info
 
-    def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
+    def accept(self, state: State, new: State, scratch: Tangents) -> Tangents:
         return scratch.accept(state.method.partition, new.method.partition)

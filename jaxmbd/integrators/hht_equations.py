@@ -6,14 +6,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..solvers import coloring
-from ..solvers.roots import AbstractEquations
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import AbstractSystem, constraint_and_force, constraint_rate, mass_product, state_rate, total_force
 from ..system.state import State
 from .common import Places, along_constraints
+from .implicit import AbstractStepEquations
 
 
-class Carried(eqx.Module):
+class Averages(eqx.Module):
     """What the method hands from step to step besides the state."""
 
     acceleration: Float[Array, "q"]
@@ -45,7 +45,7 @@ class Coefficients(eqx.Module):
         return jnp.maximum(jnp.abs(self.gamma - 0.5), 1.0 / 12.0)
 
 
-class Equations(AbstractEquations):
+class HHTEquations(AbstractStepEquations):
     """The equations of one step of size h.
 
     Unknowns z = (a_{n+1} - a_n, lambda, the same difference of the averaged x'). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and
@@ -72,16 +72,16 @@ class Equations(AbstractEquations):
     """the averaged x'_n"""
 
     @staticmethod
-    def of_step(system: AbstractSystem, c: Coefficients, old: State, h: Array) -> "Equations":
-        carried: Carried = old.method
+    def of_step(system: AbstractSystem, c: Coefficients, old: State, h: Array) -> "HHTEquations":
+        averages: Averages = old.method
         # a_n stands for the time t_n + alpha h_{n-1}: after a change of step it is moved to t_n + alpha h, or the step loses an order.
         # Growth beyond a factor 2 is not followed: moving it farther amplifies the constraints' accelerations (unstable at 3).
-        ratio = jnp.where(carried.h > 0, jnp.minimum(h / jnp.where(carried.h > 0, carried.h, 1.0), 2.0), 1.0)
-        a = old.acceleration + ratio * (carried.acceleration - old.acceleration)
-        rate = old.state_rate + ratio * (carried.state_rate - old.state_rate)
+        ratio = jnp.where(averages.h > 0, jnp.minimum(h / jnp.where(averages.h > 0, averages.h, 1.0), 2.0), 1.0)
+        a = old.acceleration + ratio * (averages.acceleration - old.acceleration)
+        rate = old.state_rate + ratio * (averages.state_rate - old.state_rate)
         system = system.recall(old.memory)
         v = _velocity(system, old, ratio) if system.multiplier_forces() else old.v
-        return Equations(system, c, old, h, v, a, rate)
+        return HHTEquations(system, c, old, h, v, a, rate)
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -101,7 +101,6 @@ class Equations(AbstractEquations):
         return jnp.concatenate([a - self.a, multipliers, rate - self.rate])
 
     def unknowns_of(self, state: State) -> Array:
-        """z of a step that led to `state`."""
         return self.unknowns(state.method.acceleration, state.multipliers, state.method.state_rate)
 
     def first_guess(self) -> Array:
@@ -120,7 +119,7 @@ class Equations(AbstractEquations):
             (self.a + da + c.alpha * old.acceleration) / (1.0 + c.alpha),
             (self.rate + dr + c.alpha * old.state_rate) / (1.0 + c.alpha),
             old.memory,
-            Carried(self.a + da, self.rate + dr, h),
+            Averages(self.a + da, self.rate + dr, h),
         )
 
     def residual(self, z: Array) -> Array:

@@ -1,9 +1,17 @@
 """Which order the next step of a variable-order method should have, and how much larger it may be."""
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from ..system.parameters import is_traced
+
+HIGHEST = 6
+HIGHEST_ADAPTIVE = 5
+"""Order 6 is stable in too small a wedge to be chosen without asking."""
 _AIM = 2.0
 """The error that a step should have is the tolerance over this."""
 _AIM_HIGHER = 3.0
@@ -83,3 +91,26 @@ def _does_not_fall(terms: Float[Array, "orders"], order: Int[Array, ""]) -> Bool
     (the rule of DASSL; Brenan, Campbell and Petzold 1989, section 5.2)."""
     term = lambda k: terms[jnp.maximum(k, 1) - 1]  # noqa: E731
     return (order > 2) & (jnp.maximum(term(order - 1), term(order - 2)) <= term(order)) & jnp.isfinite(term(order))
+
+
+def read_order(order: Any) -> int | None:
+    """Of all steps; None: it is chosen step by step."""
+    if order is None:
+        return None
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= HIGHEST:
+        raise ValueError(
+            f"order of BDF must be a whole number from 1 to {HIGHEST} (formulas of higher order are unstable), or None to choose it "
+            f"step by step: got {order!r}."
+        )
+    return int(order)
+
+
+def read_orders(orders: Any) -> Int[Array, "steps"]:
+    """Of every step."""
+    if not is_traced(orders):
+        orders = np.asarray(orders)
+        if orders.ndim != 1 or orders.size == 0 or np.any(orders != np.round(orders)) or np.any((orders < 0) | (orders > HIGHEST)):
+            raise ValueError(
+                f"orders of BDF must be a one-dimensional array of whole numbers from 1 to {HIGHEST}, such as solution.orders."
+            )
+    return jnp.asarray(orders, jnp.int32)

@@ -8,7 +8,7 @@ _POINTS = 4
 """Degree up to three."""
 
 
-class History(eqx.Module):
+class Predictor(eqx.Module):
     """The last accepted solutions, newest first."""
 
     times: Float[Array, "points"]
@@ -18,20 +18,20 @@ class History(eqx.Module):
     """the one that would have predicted the newest value best"""
 
     @staticmethod
-    def begin(t: Array, value: Float[Array, "n"]) -> "History":
+    def begin(t: Array, value: Float[Array, "n"]) -> "Predictor":
         values = jnp.zeros((_POINTS, value.shape[0])).at[0].set(value)
         one = jnp.ones((), jnp.int32)
-        return History(jnp.full(_POINTS, t) - jnp.arange(_POINTS), values, one, 0 * one)
+        return Predictor(jnp.full(_POINTS, t) - jnp.arange(_POINTS), values, one, 0 * one)
 
     def predict(self, t: Array) -> Float[Array, "n"]:
         return self._weights(t)[self.degree] @ self.values
 
-    def push(self, t: Array, value: Float[Array, "n"], scale: Float[Array, "n"]) -> "History":
+    def push(self, t: Array, value: Float[Array, "n"], scale: Float[Array, "n"]) -> "Predictor":
         """Takes in an accepted value and picks the degree that fits the smoothness: the one whose prediction came closest."""
         misses = jnp.sum(((self._weights(t) @ self.values - value) * scale) ** 2, axis=1)
         possible = jnp.arange(_POINTS) < self.count
         degree = jnp.argmin(jnp.where(possible & jnp.isfinite(misses), misses, jnp.inf))
-        return History(
+        return Predictor(
             jnp.concatenate([t[None], self.times[:-1]]),
             jnp.concatenate([value[None], self.values[:-1]]),
             jnp.minimum(self.count + 1, _POINTS),

@@ -31,7 +31,7 @@ from .state_space.reduction import Jacobians, Point, differentiate
 from .tableaux import NEGRUT4, RODAS4, VERWER2, NystromTableau, RosenbrockTableau
 
 
-class Carried(eqx.Module):
+class ServingJacobians(eqx.Module):
     """What the method hands from step to step."""
 
     partition: Partition
@@ -66,7 +66,7 @@ class AbstractRosenbrock(AbstractStateSpace):
         partition = self.first_partition(system, state) if local is None else self.first_partition(local, local.enter(state))
         d, k = partition.independent.shape[0], state.x.shape[0]
         empty = Jacobians(jnp.zeros((d + k, d)), jnp.zeros((d + k, d + k)), jnp.zeros(d + k))
-        carried = Carried(partition, empty if self.reuse > 1 else None, jnp.asarray(self.reuse, jnp.int32))
+        carried = ServingJacobians(partition, empty if self.reuse > 1 else None, jnp.asarray(self.reuse, jnp.int32))
         return dataclasses.replace(state, method=carried), None
 
     def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
@@ -108,7 +108,7 @@ class AbstractRosenbrock(AbstractStateSpace):
 
     def _jacobians(self, system: AbstractSystem, state: State, here: Tangent) -> tuple[Jacobians, Array]:
         """Those of this state, or older ones if they may serve again; and whether they are fresh."""
-        carried: Carried = state.method
+        carried: ServingJacobians = state.method
         if carried.jacobians is None:
             return self.differentiate(system, state, here), jnp.array(True)
         fresh = carried.age >= self.reuse
@@ -118,14 +118,14 @@ class AbstractRosenbrock(AbstractStateSpace):
     def differentiate(self, system: AbstractSystem, state: State, here: Tangent) -> Jacobians:
         return differentiate(system, state, state.memory, here)
 
-    def _carry(self, system: AbstractSystem, state: State, end: Point, jacobians: Jacobians, fresh: Array) -> Carried:
-        carried: Carried = state.method
+    def _carry(self, system: AbstractSystem, state: State, end: Point, jacobians: Jacobians, fresh: Array) -> ServingJacobians:
+        carried: ServingJacobians = state.method
         partition = self.next_partition(system, end)
         if carried.jacobians is None:
-            return Carried(partition, None, carried.age)
+            return ServingJacobians(partition, None, carried.age)
         changed = jnp.any(partition.independent != carried.partition.independent)  # then the Jacobians belong to other coordinates
         age = jnp.where(changed, self.reuse, jnp.where(fresh, 1, carried.age + 1))
-        return Carried(partition, jacobians, age.astype(carried.age.dtype))
+        return ServingJacobians(partition, jacobians, age.astype(carried.age.dtype))
 
 
 def _largest_turn(tolerance: Array) -> Array:

@@ -8,16 +8,16 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..solvers.newton import NewtonInfo
-from ..solvers.roots import AbstractEquations, frozen, implicit_root
+from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
 from ..system.parameters import is_traced
 from ..system.stacked.assembly import sum_by_owner
 from ..system.state import State
 from .base import StepInfo, Work
+from .implicit import AbstractStepEquations, StepJacobian, solve_step
 from .unconstrained import (
     CORRECTOR,
     AbstractUnconstrained,
-    Factored,
     allowed_accelerations,
     largest_eigenvalue,
     precise,
@@ -40,8 +40,8 @@ class Evaluation(eqx.Module):
     """s, of the step that made it; 0: none did"""
 
 
-class Scratch(eqx.Module):
-    factored: Factored
+class SplittingScratch(eqx.Module):
+    jacobian: StepJacobian
     motion: Float[Array, "motion"]
     """A + B of the last attempt along and about the axes of the bodies that B touches: the next search begins with the same, for what is
     held hardly accelerates however A changes"""
@@ -51,7 +51,7 @@ class Scratch(eqx.Module):
     """of the last attempt"""
 
 
-class Splitting(AbstractEquations):
+class SplittingEquations(AbstractStepEquations):
     """What B adds to one step of (5). Unknown is B_{n+beta}, as accelerations along and about the bodies' own axes (`to_motion`), of the bodies
     that it touches; the others have none.
 
@@ -62,6 +62,8 @@ class Splitting(AbstractEquations):
 
     part: AbstractSystem
     """only those bodies, and what is stiff between them"""
+    touched: tuple[int, ...] = eqx.field(static=True)
+    """their coordinates among those of the whole system"""
     beta: Float[Array, ""]
     h: Float[Array, ""]
     t: Float[Array, ""]
@@ -73,10 +75,10 @@ class Splitting(AbstractEquations):
     """A_{n+alpha}"""
 
     @staticmethod
-    def of(system: AbstractSystem, beta: Array, old: State, h: Array, explicit: Array, rate: Array) -> "Splitting":
+    def of(system: AbstractSystem, beta: Array, old: State, h: Array, explicit: Array, rate: Array) -> "SplittingEquations":
         touched, states = (np.asarray(index, int) for index in (system.stiff_coordinates(), system.stiff_states()))
-        x = old.x[states] + beta * h * rate[states]
-        return Splitting(system.stiff_part(), beta, h, old.t, old.q[touched], old.v[touched], x, explicit[touched])
+        x, places = old.x[states] + beta * h * rate[states], tuple(touched.tolist())
+        return SplittingEquations(system.stiff_part(), places, beta, h, old.t, old.q[touched], old.v[touched], x, explicit[touched])
 
     def acceleration(self, y: Array) -> Float[Array, "touched"]:
         """A + B of the coordinates."""
@@ -92,9 +94,11 @@ class Splitting(AbstractEquations):
         """A_{n+alpha} along and about the bodies' axes."""
         return self.part.to_motion(self.q, self.explicit)
 
-    def unknown(self, acceleration: Float[Array, "touched"]) -> Array:
-        """y of a step whose accelerations A + B are known."""
-        return self.part.to_motion(self.q, acceleration - self.explicit)
+    def unknowns_of(self, state: State) -> Array:
+        return self.part.to_motion(self.q, self.touched_of(state.acceleration) - self.explicit)
+
+    def touched_of(self, values: Float[Array, "q"]) -> Float[Array, "touched"]:
+        return values[np.asarray(self.touched, int)]
 
 
 def _spread(system: AbstractSystem, explicit: Array, of_touched: Array) -> Float[Array, "q"]:
@@ -191,37 +195,36 @@ class SemiExplicit(AbstractUnconstrained):
         a = -k * (q + ahead * v) - c * (v + ahead * last if self.predict_velocity else v)
         return largest_eigenvalue(q + h * v + 0.5 * h**2 * a, v + h * a, a)
 
-    def init(self, system: AbstractSystem, state: State) -> tuple[State, Scratch]:
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, SplittingScratch]:
         nothing = Evaluation(state.q, jnp.zeros_like(state.q), jnp.zeros(()))
         touched, motion = np.asarray(system.stiff_coordinates(), int), jnp.zeros(0)
         if touched.size > 0:
             motion = system.stiff_part().to_motion(state.q[touched], state.acceleration[touched])
-        return state, frozen(Scratch(Factored.nothing(motion.shape[0]), motion, nothing, nothing))
+        return state, frozen(SplittingScratch(StepJacobian.nothing(motion.shape[0]), motion, nothing, nothing))
 
     # --- step -------------------------------------------------------------------------------------------------------------------------
 
-    def step(
-        self, system: AbstractSystem, state: State, scratch: Scratch | None, h: Array, known: State | None = None
-    ) -> tuple[State, Any, StepInfo]:
+    def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
         system = system.recall(state.memory)
         q, v, t, x = self._point(system, state, h)
         explicit, rate = acceleration_a(system, q, v, t, x), state_rate(system, x, q, v, t)
-        a, scratch_after, info = explicit, scratch, None
+        a, found = explicit, None
         if system.stiff_coordinates():
-            equations = Splitting.of(system, self.beta, state, h, explicit, rate)
-            y, scratch_after, info = self._solve(equations, system, state, scratch, known)
+            equations = SplittingEquations.of(system, self.beta, state, h, explicit, rate)
+            y, found = solve_step(equations, known, lambda here: frozen(self)._search(here, frozen(state), scratch))
             a = _spread(system, explicit, equations.acceleration(y))
         q_new, v_new = system.normalize(state.q + h * state.v + 0.5 * h**2 * a, state.v + h * a)
         none = jnp.zeros_like(state.multipliers)
         new = State(state.t + h, q_new, v_new, state.x + h * rate, none, a, rate, state.memory, state.method)
-        if known is not None or scratch is None or scratch_after is None:
+        if known is not None:
             return new, scratch, StepInfo.nothing_searched()
+        jacobian, motion, info = (scratch.jacobian, scratch.motion, None) if found is None else found
         tried = Evaluation(q, explicit, h)
         report = self._report(system, state, new, h, (q, v, t, x), scratch.last, tried, info)
-        return new, frozen(Scratch(scratch_after.factored, scratch_after.motion, scratch.last, tried)), frozen(report)
+        return new, frozen(SplittingScratch(jacobian, motion, scratch.last, tried)), frozen(report)
 
-    def accept(self, state: State, new: State, scratch: Scratch) -> Scratch:
-        return Scratch(scratch.factored, scratch.motion, scratch.tried, scratch.tried)
+    def accept(self, state: State, new: State, scratch: SplittingScratch) -> SplittingScratch:
+        return SplittingScratch(scratch.jacobian, scratch.motion, scratch.tried, scratch.tried)
 
     def _point(self, system: AbstractSystem, state: State, h: Array) -> tuple[Array, Array, Array, Array]:
         """The arguments of A."""
@@ -233,25 +236,16 @@ class SemiExplicit(AbstractUnconstrained):
         q, v = system.normalize(state.q + ahead * state.v, v)
         return q, v, state.t + ahead, x
 
-    def _solve(
-        self, equations: Splitting, system: AbstractSystem, old: State, scratch: Scratch | None, known: State | None
-    ) -> tuple[Array, Scratch | None, NewtonInfo | None]:
+    def _search(
+        self, equations: SplittingEquations, old: State, scratch: SplittingScratch
+    ) -> tuple[Array, tuple[StepJacobian, Array, NewtonInfo]]:
         """B_{n+beta} of the bodies that it touches."""
-        touched = np.asarray(system.stiff_coordinates(), int)
-        if known is not None or scratch is None:
-            assert known is not None
-            return implicit_root(equations, lambda here: (here.unknown(known.acceleration[touched]), None))[0], None, None
-        corrector, last = frozen((self.corrector, old.acceleration[touched]))
-
-        def search(here: Splitting):
-            length, angle = allowed_accelerations(here.part, here.q, here.v, here.h, corrector, here.explicit, last)
-            # An angular acceleration is twice the acceleration of Euler parameters.
-            allowed = jnp.where(np.asarray(here.part.motion_lengths(), bool), length, 2.0 * angle)
-            return solve_acceleration(here.residual, scratch.motion - here.known_motion(), scratch.factored, here.h, allowed)
-
-        y, (factored, info) = implicit_root(equations, search)
-        motion = jnp.where(info.converged, y + equations.known_motion(), scratch.motion)
-        return y, Scratch(factored, motion, scratch.last, scratch.tried), info
+        last, part = equations.touched_of(old.acceleration), equations.part
+        length, angle = allowed_accelerations(part, equations.q, equations.v, equations.h, self.corrector, equations.explicit, last)
+        # An angular acceleration is twice the acceleration of Euler parameters.
+        allowed, known = jnp.where(np.asarray(part.motion_lengths(), bool), length, 2.0 * angle), equations.known_motion()
+        y, (jacobian, info) = solve_acceleration(equations, scratch.motion - known, scratch.jacobian, equations.h, allowed)
+        return y, (jacobian, jnp.where(info.converged, y + known, scratch.motion), info)
 
     # --- what a controller sees -------------------------------------------------------------------------------------------------------
 

@@ -5,14 +5,15 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..solvers.roots import AbstractEquations, frozen, implicit_root
+from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, state_rate
 from ..system.state import State
 from .base import StepInfo, Work
-from .unconstrained import CORRECTOR, AbstractUnconstrained, Factored, allowed_accelerations, precise, read_numbers, solve_acceleration
+from .implicit import AbstractStepEquations, StepJacobian, solve_step
+from .unconstrained import CORRECTOR, AbstractUnconstrained, allowed_accelerations, precise, read_numbers, solve_acceleration
 
 
-class Equations(AbstractEquations):
+class ThetaEquations(AbstractStepEquations):
     """z_{n+1} = z_n + h X(z_{n+theta}), z_{n+theta} = (1 - theta) z_n + theta z_{n+1}, for z = (q, v, t, x). Unknown are q'' and x' there."""
 
     system: AbstractSystem
@@ -32,6 +33,14 @@ class Equations(AbstractEquations):
         q, v, t, x = self.ahead(unknown, self.theta)
         a = acceleration_a(self.system, q, v, t, x) + acceleration_b(self.system, q, v, t, x)
         return unknown - jnp.concatenate([a, state_rate(self.system, x, q, v, t)])
+
+    def unknowns_of(self, state: State) -> Array:
+        return jnp.concatenate([state.acceleration, state.state_rate])
+
+    def new_state(self, unknown: Array) -> State:
+        old, n = self.old, self.old.q.shape[0]
+        q, v, t, x = self.ahead(unknown, jnp.ones(()))
+        return State(t, q, v, x, jnp.zeros_like(old.multipliers), unknown[:n], unknown[n:], old.memory)
 
 
 class Theta(AbstractUnconstrained):
@@ -56,38 +65,29 @@ class Theta(AbstractUnconstrained):
     def precise(self):
         return precise(self)
 
-    def init(self, system: AbstractSystem, state: State) -> tuple[State, Factored]:
-        return state, frozen(Factored.nothing(state.q.shape[0] + state.x.shape[0]))
+    def init(self, system: AbstractSystem, state: State) -> tuple[State, StepJacobian]:
+        return state, frozen(StepJacobian.nothing(state.q.shape[0] + state.x.shape[0]))
 
-    def step(
-        self, system: AbstractSystem, state: State, scratch: Factored | None, h: Array, known: State | None = None
-    ) -> tuple[State, Any, StepInfo]:
+    def step(self, system: AbstractSystem, state: State, scratch: Any, h: Array, known: State | None = None) -> tuple[State, Any, StepInfo]:
         system = system.recall(state.memory)
-        equations = Equations(system, self.theta, state, h)
-        if known is not None or scratch is None:
-            assert known is not None
-            unknown, _ = implicit_root(equations, lambda _: (jnp.concatenate([known.acceleration, known.state_rate]), None))
-            return self._new_state(equations, unknown), scratch, StepInfo.nothing_searched()
-
+        equations = ThetaEquations(system, self.theta, state, h)
         corrector = frozen(self.corrector)
 
-        def search(here: Equations):
-            old, start = here.old, jnp.concatenate([here.old.acceleration, here.old.state_rate])
+        def search(here: ThetaEquations):
+            old, start = here.old, here.unknowns_of(here.old)
             is_length = jnp.asarray(here.system.coordinate_lengths(), dtype=bool)
             allowed = jnp.where(is_length, *allowed_accelerations(here.system, old.q, old.v, here.h, corrector, old.acceleration))
             rates = corrector * (jnp.abs(old.state_rate) + (1e-3 + jnp.abs(old.x)) / here.h)
-            return solve_acceleration(here.residual, start, scratch, here.h, jnp.concatenate([allowed, rates]))
+            return solve_acceleration(here, start, scratch, here.h, jnp.concatenate([allowed, rates]))
 
-        unknown, (factored, info) = implicit_root(equations, search)
-        new = self._new_state(equations, unknown)
+        unknown, found = solve_step(equations, known, search)
+        new = equations.new_state(unknown)
+        if found is None:
+            return new, scratch, StepInfo.nothing_searched()
+        jacobian, info = found
         off = jnp.abs(self.theta - 0.5)
         error = h**2 * (off * jnp.abs(new.acceleration) + jnp.abs(new.acceleration - state.acceleration) / 12)
         error, finite, worst = self.judge(system, state, new, error)
         work = Work.newton(info.iterations, info.jacobians, info.evaluations)
         report = StepInfo(error, finite & info.converged, jnp.where(info.converged, worst, info.worst), work, info.finite)
-        return new, frozen(factored), frozen(report)
-
-    def _new_state(self, equations: Equations, unknown: Array) -> State:
-        old, n = equations.old, equations.old.q.shape[0]
-        q, v, t, x = equations.ahead(unknown, jnp.ones(()))
-        return State(t, q, v, x, jnp.zeros_like(old.multipliers), unknown[:n], unknown[n:], old.memory)
+        return new, frozen(jacobian), frozen(report)

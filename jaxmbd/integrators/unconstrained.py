@@ -12,18 +12,18 @@ from jaxtyping import Array, Float
 
 from ..control import LocalError
 from ..control.base import AbstractController
-from ..solvers import linear
-from ..solvers.newton import Kept, simplified_newton
-from ..solvers.roots import frozen
+from ..solvers.newton import NewtonInfo, TrustLastRate, newton
+from ..solvers.roots import AbstractEquations, frozen
 from ..system.equations import AbstractSystem, count_rows
 from ..system.parameters import Parameter, positive, read_all
 from ..system.state import State
 from .base import AbstractIntegrator
 from .common import coordinate_weights, rms
+from .implicit import StepJacobian
 from .interpolation import interpolate_motion
 
 _CLOSE = 0.1
-"""Factors are recycled while the logarithm of the ratio of step sizes is below this: the matrix of a stiff B is proportional to h^2."""
+"""A Jacobian is recycled while the logarithm of the ratio of step sizes is below this: the matrix of a stiff B is proportional to h^2."""
 _ROUNDING = 64 * 2.0**-52
 CORRECTOR = 1e-6
 """Accelerations are corrected to this part of the largest one."""
@@ -100,28 +100,16 @@ def precise(integrator: Any) -> Any:
 # --- implicit parts -------------------------------------------------------------------------------------------------------------------------
 
 
-class Factored(eqx.Module):
-    """The factors of the last implicit solve and the step they belong to."""
-
-    kept: Kept
-    h: Float[Array, ""]
-
-    @staticmethod
-    def nothing(unknowns: int) -> "Factored":
-        return Factored(Kept(linear.no_factors(unknowns), jnp.array(False), jnp.ones(())), jnp.zeros(()))
-
-
-def solve_acceleration(residual: Any, start: Array, factored: Factored, h: Array, allowed: Array) -> tuple[Array, tuple[Factored, Any]]:
+def solve_acceleration(
+    equations: AbstractEquations, start: Array, jacobian: StepJacobian, h: Array, allowed: Array
+) -> tuple[Array, tuple[StepJacobian, NewtonInfo]]:
     """The root of residual(a) = a - (accelerations at a point that depends on a), each entry to within what is allowed."""
-    known = factored.h > 0
-    close = known & (jnp.abs(jnp.log(h / jnp.where(known, factored.h, h))) < _CLOSE)
-    kept = Kept(factored.kept.factors, factored.kept.usable & close, factored.kept.rate)
 
     def size(correction):
         return jnp.max(jnp.abs(correction) / allowed)
 
-    a, kept, info = simplified_newton(residual, start, kept, size)
-    return a, (Factored(kept, jnp.where(info.jacobians > 0, h, factored.h)), info)
+    a, recycled, info = newton(equations.residual, equations.jacobian, start, jacobian.near(h, _CLOSE), size, TrustLastRate())
+    return a, (jacobian.after(recycled, h, info), info)
 
 
 def allowed_accelerations(

@@ -1,6 +1,9 @@
-"""Newton's method with Jacobians that serve for many iterations and steps."""
+"""Newton's method with Jacobians that serve for many iterations and steps: one loop, and two policies of when to stop."""
 
+import abc
+import dataclasses
 from collections.abc import Callable
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import equinox.internal as eqxi
@@ -11,20 +14,24 @@ from jaxtyping import Array, Bool, Float, Int
 from . import linear
 
 MAX_ITERATIONS = 12
-_SLOW = 0.1
-"""A rate of convergence above this asks for a new Jacobian."""
-_DIVERGING = 2.0
 _JUDGED = 0.1
 """Corrections below this part of the tolerance say little about the rate: rounding noise would decide, differently in every batch."""
 _NEGLIGIBLE = 1e-3
 """A correction below this part of the tolerance needs no second one to know the rate."""
+_DIVERGING = 2.0
 
 
 class Recycled(eqx.Module):
-    """A factorised Jacobian from an earlier iteration or step."""
+    """A factorised Jacobian of an earlier solve, and how well it served."""
 
     factors: linear.Factors
     usable: Bool[Array, ""]
+    rate: Float[Array, ""]
+    """of convergence, as last measured"""
+
+    @staticmethod
+    def nothing(unknowns: int) -> "Recycled":
+        return Recycled(linear.no_factors(unknowns), jnp.array(False), jnp.ones(()))
 
 
 class NewtonInfo(eqx.Module):
@@ -34,204 +41,203 @@ class NewtonInfo(eqx.Module):
     iterations: Int[Array, ""]
     jacobians: Int[Array, ""]
     evaluations: Int[Array, ""]
-    rate: Float[Array, ""]
-    """last measured rate of convergence"""
     worst: Int[Array, ""]
     """the unknown with the largest entry in the last correction (of the last residual if that is not finite)"""
     finite: Bool[Array, ""]
-    """whether the last residual was, and the correction from it"""
+    """whether the last residual was, and the correction that goes with it"""
 
 
-def modified_newton(
+class Iteration(eqx.Module):
+    """Where a solve stands."""
+
+    z: Float[Array, "n"]
+    size: Float[Array, ""]
+    """of the correction that led to z; 1 is the tolerance"""
+    count: Int[Array, ""]
+    """corrections with the present factors, from the present start"""
+    rate: Float[Array, ""]
+    """size of the last correction over that of the one before it; until there are two, what earlier solves say"""
+    factors: linear.Factors
+    fresh: Bool[Array, ""]
+    """whether the factors were made in this solve"""
+    renew: Bool[Array, ""]
+    """whether the next correction asks for new ones"""
+    failed: Bool[Array, ""]
+    info: NewtonInfo
+
+    @property
+    def measured(self) -> Array:
+        """Whether the rate is that of the present factors."""
+        return self.count > 1
+
+
+# --- when to stop -----------------------------------------------------------------------------------------------------------------------------
+
+
+class Verdict(NamedTuple):
+    """On the last correction, if all is finite."""
+
+    converged: Bool[Array, ""]
+    diverging: Bool[Array, ""]
+    slow: Bool[Array, ""]
+    """a new Jacobian pays"""
+
+
+class AbstractStopping(eqx.Module):
+    """When corrections are small enough, and factors good enough."""
+
+    evaluates_result: eqx.AbstractClassVar[bool]
+    """Whether a correction is judged by the residual where it led to, or at once."""
+
+    @abc.abstractmethod
+    def judge(self, it: Iteration, residual: Float[Array, "n"]) -> Verdict:
+        """`residual` is the last one: after the last correction if `evaluates_result`, else before it."""
+
+    @abc.abstractmethod
+    def hand_on(self, it: Iteration) -> tuple[Bool[Array, ""], Float[Array, ""]]:
+        """Whether the factors may serve in the next solve, and the rate that is remembered of them."""
+
+
+class JudgeByResidual(AbstractStopping):
+    """Negrut et al. (2005), (42)-(45): with the rate xi of two successive corrections, stops when xi / (1 - xi) size <= 1, and
+    `satisfied(residual)`, if given, holds at the new point. That costs one evaluation more than there are corrections."""
+
+    satisfied: Callable[[Array], Array] | None = None
+    evaluates_result: ClassVar[bool] = True
+    SLOW: ClassVar[float] = 0.1
+    """A rate of convergence above this asks for a new Jacobian."""
+
+    def judge(self, it: Iteration, residual: Array) -> Verdict:
+        small = it.measured & (it.rate < 1) & (it.rate * it.size <= 1 - it.rate) | (it.count > 0) & (it.size <= _NEGLIGIBLE)
+        ok = jnp.array(True) if self.satisfied is None else self.satisfied(residual)
+        return Verdict(small & ok, it.measured & (it.rate > _DIVERGING), self._slow(it) | (it.measured & (it.rate > self.SLOW) & ~ok))
+
+    def hand_on(self, it: Iteration) -> tuple[Array, Array]:
+        return ~self._slow(it), it.rate
+
+    def _slow(self, it: Iteration) -> Array:
+        return it.measured & (it.rate > self.SLOW) & (it.size > _JUDGED)
+
+
+class TrustLastRate(AbstractStopping):
+    """As few evaluations as are safe: for forces of which a step evaluates nothing else.
+
+    With the rate of convergence xi, xi / (1 - xi) size is what the corrected z is still wrong by; the iteration stops when that is at most 1.
+    The first correction is judged by the rate of the last solve, so that a small one costs one evaluation; with a linear residual and good
+    factors the second correction is zero. No evaluation is spent on the result.
+    """
+
+    evaluates_result: ClassVar[bool] = False
+    LEAST_RATE: ClassVar[float] = 1e-4
+    """No rate is trusted to be better than this in the next solve: a force may set in."""
+    PATIENCE: ClassVar[int] = 2
+    """If so many corrections more will not do, a new Jacobian is made."""
+    SLOW: ClassVar[float] = 0.2
+    """Factors with a rate of convergence above this are not handed on."""
+    FORGET: ClassVar[float] = 2.0
+    """A rate that could not be measured may have become this many times worse."""
+
+    def judge(self, it: Iteration, residual: Array) -> Verdict:
+        rate = jnp.where(it.measured, it.rate, jnp.maximum(it.rate, self.LEAST_RATE))
+        # A second correction far below the tolerance need not be smaller than the first: both may be rounding.
+        small = (rate < 1) & (rate * it.size <= 1 - rate) | (it.size <= _NEGLIGIBLE) | it.measured & (it.size <= _JUDGED)
+        diverging = it.measured & (rate > _DIVERGING) & (it.size > 1)
+        return Verdict(small, diverging, it.measured & (it.size * rate**self.PATIENCE > 1))
+
+    def hand_on(self, it: Iteration) -> tuple[Array, Array]:
+        # A correction near the tolerance may be rounding: what it says of the rate is a bound only.
+        shown = jnp.where(it.size > _JUDGED, it.rate, jnp.minimum(it.rate, self.SLOW))
+        # Where the rate was not measured the next solve will, by a second correction: cheaper than a Jacobian.
+        return ~it.measured | (shown <= self.SLOW), jnp.minimum(jnp.where(it.measured, shown, self.FORGET * it.rate), 1.0)
+
+
+# --- the loop ---------------------------------------------------------------------------------------------------------------------------------
+
+
+def newton(
     residual: Callable[[Array], Array],
     jacobian: Callable[[Array], Array],
     start: Float[Array, "n"],
     recycled: Recycled,
     size: Callable[[Array], Array],
-    satisfied: Callable[[Array, Array], Array],
-) -> tuple[Array, Recycled, NewtonInfo]:
+    stopping: AbstractStopping,
+) -> tuple[Float[Array, "n"], Recycled, NewtonInfo]:
     """Solves residual(z) = 0 with a Jacobian that is renewed only when convergence is slow.
 
-    `size(correction)` is a norm in which 1 is the tolerance. With the rate xi of two successive corrections, the iteration stops when
-    xi / (1 - xi) size <= 1 (Negrut et al. 2005, (42)-(45)) and `satisfied(z, residual)` holds at the new point. With a fresh Jacobian,
-    divergence ends the attempt; with a recycled one it starts again from `start` with a fresh one.
+    `size(correction)` is a norm in which 1 is the tolerance. With a fresh Jacobian, divergence ends the attempt; with a recycled one it starts
+    again from `start` with a fresh one.
     """
 
-    class Iteration(eqx.Module):
-        z: Array
-        size: Array  # of the correction that led to z
-        k: Array  # corrections since the last renewal or restart
-        recycled: Recycled
-        fresh: Array
-        renew: Array
-        info: NewtonInfo
-        failed: Array
-
-    def proceed(it: Iteration):
-        return ~(it.info.converged | it.failed)
-
-    def is_slow(it: Iteration):
-        return (it.k > 1) & (it.info.rate > _SLOW) & (it.size > _JUDGED)
-
-    def iterate(it: Iteration) -> Iteration:
-        """Judges the last correction by the residual at z, then makes the next one: the residual stands here once."""
-        r = residual(it.z)
-        finite = jnp.isfinite(it.size) & jnp.all(jnp.isfinite(r))
-        rate = it.info.rate
-        small = (it.k > 1) & (rate < 1) & (rate * it.size <= 1 - rate) | (it.k > 0) & (it.size <= _NEGLIGIBLE)
-        ok = satisfied(it.z, r)
-        converged = finite & small & ok
-        diverging = ~finite | ((it.k > 1) & (rate > _DIVERGING))
-        slow = is_slow(it) | ((it.k > 1) & (rate > _SLOW) & ~ok)
-        hopeless = it.fresh | (it.k == 0)  # a new Jacobian would not help
-        restart = ~converged & diverging & ~hopeless
-        renew = it.renew | (~converged & slow & (~it.fresh | (it.k > 1)))
-        failed = ~converged & ((diverging & hopeless) | (it.info.iterations >= MAX_ITERATIONS))
-        go_on = ~(converged | failed | restart)
-
-        # A condition that is the same for all lanes of a batch stays a condition under vmap: no lane asks, no Jacobian.
-        renewing = renew & go_on
-        factors = jax.lax.cond(
-            eqxi.unvmap_any(renewing),
-            lambda: jax.tree.map(lambda new, old: jnp.where(renewing, new, old), linear.factorize(jacobian(it.z)), it.recycled.factors),
-            lambda: it.recycled.factors,
-        )
-        correction = jnp.where(go_on, -linear.solve(factors, r), 0.0)
-        now = size(correction)
-        k = jnp.where(renew, 0, it.k) + 1
-        blamed = jnp.where(jnp.isfinite(r), jnp.abs(correction), jnp.inf)
-        return Iteration(
-            z=jnp.where(restart, start, it.z + correction),
-            size=jnp.where(restart, 0.0, jnp.where(go_on, now, it.size)),
-            k=jnp.where(restart, 0, jnp.where(go_on, k, it.k)),
-            recycled=Recycled(factors, it.recycled.usable | renewing),
-            fresh=it.fresh | renewing,
-            renew=restart,
-            info=NewtonInfo(
-                converged,
-                it.info.iterations + go_on,
-                it.info.jacobians + renewing,
-                it.info.evaluations + 1,
-                jnp.where(go_on & (k > 1), now / jnp.maximum(it.size, 1e-300), rate),
-                jnp.where(converged, it.info.worst, jnp.argmax(blamed).astype(jnp.int32)),
-                finite,
-            ),
-            failed=failed,
-        )
-
-    zero = jnp.zeros((), jnp.int32)
-    begin = Iteration(
-        start,
-        jnp.zeros(()),
-        zero,
-        recycled,
-        jnp.array(False),
-        ~recycled.usable,
-        NewtonInfo(jnp.array(False), zero, zero, zero, jnp.zeros(()), zero, jnp.array(True)),
-        jnp.array(False),
-    )
-    end = jax.lax.while_loop(proceed, iterate, begin)
-    # A Jacobian that led to failure, or was slow, is not handed on.
-    usable = end.info.converged & ~is_slow(end)
-    return end.z, Recycled(end.recycled.factors, usable), end.info
-
-
-# --- Newton with factors that are almost always good ------------------------------------------------------------------------------------------
-
-_LEAST_RATE = 1e-4
-"""No rate is trusted to be better than this in the next solve: a force may set in."""
-_PATIENCE = 2
-"""If so many corrections more will not do, a new Jacobian is made."""
-_RENEW = 0.2
-"""Factors with a rate of convergence above this are not handed on."""
-_FORGET = 2.0
-"""A rate that could not be measured may have become this many times worse."""
-
-
-class Kept(eqx.Module):
-    """Factors from an earlier solve, and how well they served."""
-
-    factors: linear.Factors
-    usable: Bool[Array, ""]
-    rate: Float[Array, ""]
-    """of convergence, as last measured"""
-
-
-def simplified_newton(
-    residual: Callable[[Array], Array], start: Float[Array, "n"], kept: Kept, size: Callable[[Array], Array]
-) -> tuple[Array, Kept, NewtonInfo]:
-    """Solves residual(z) = 0 with as few evaluations as are safe: for forces of which a step evaluates nothing else.
-
-    Every evaluation is followed by its correction. With the rate of convergence xi, rate / (1 - rate) size(correction) is what the corrected z
-    is still wrong by; the iteration stops when that is at most 1. The first correction is judged by the rate of the last solve, so that
-    a small one costs one evaluation; with a linear residual and good factors the second correction is zero. Other than in `modified_newton`
-    no evaluation is spent on the result.
-    """
-
-    class Iteration(eqx.Module):
-        z: Array
-        size: Array  # of the last correction
-        k: Array  # corrections since the last renewal or restart
-        kept: Kept
-        fresh: Array
-        renew: Array
-        info: NewtonInfo
-        failed: Array
-
-    def proceed(it: Iteration):
+    def proceed(it: Iteration) -> Array:
         return ~(it.info.converged | it.failed)
 
     def iterate(it: Iteration) -> Iteration:
-        # A condition that is the same for all lanes of a batch stays a condition under vmap: no lane asks, no Jacobian.
-        factors = jax.lax.cond(
-            eqxi.unvmap_any(it.renew),
-            lambda: jax.tree.map(
-                lambda new, old: jnp.where(it.renew, new, old), linear.factorize(jax.jacfwd(residual)(it.z)), it.kept.factors
-            ),
-            lambda: it.kept.factors,
-        )
-        fresh = it.fresh | it.renew
-        correction = -linear.solve(factors, residual(it.z))
-        now = size(correction)
-        finite = jnp.isfinite(now)
-        measured = (it.k > 0) & ~it.renew  # a correction before a renewal says nothing of the new factors
-        seen = now / jnp.maximum(it.size, 1e-300)
-        carried = jnp.where(it.renew, 1.0, it.kept.rate)
-        rate = jnp.where(measured, seen, jnp.maximum(carried, _LEAST_RATE))
-        # A second correction far below the tolerance need not be smaller than the first: both may be rounding.
-        small = (rate < 1) & (rate * now <= 1 - rate) | (now <= _NEGLIGIBLE) | measured & (now <= _JUDGED)
-        converged = finite & small
-        diverging = ~finite | (measured & (seen > _DIVERGING) & (now > 1))
-        iterations = it.info.iterations + 1
-        restart = ~converged & diverging & ~fresh
-        failed = ~converged & ((diverging & fresh) | (iterations >= MAX_ITERATIONS))
-        slow = ~converged & measured & (now * seen**_PATIENCE > 1)
-        # A correction near the tolerance may be rounding: what it says of the rate is a bound only.
-        shown = jnp.where(now > _JUDGED, seen, jnp.minimum(seen, _RENEW))
-        remembered = jnp.where(measured, shown, _FORGET * carried)
-        return Iteration(
-            z=jnp.where(restart, start, jnp.where(finite, it.z + correction, it.z)),
-            size=now,
-            k=jnp.where(restart, 0, jnp.where(it.renew, 1, it.k + 1)),
-            # Where the rate was not measured the next solve will, by a second correction: cheaper than a Jacobian.
-            kept=Kept(factors, ~measured | (shown <= _RENEW), jnp.minimum(remembered, 1.0)),
-            fresh=fresh,
-            renew=restart | slow,
-            info=NewtonInfo(
-                converged,
-                iterations,
-                it.info.jacobians + it.renew,
-                it.info.evaluations + 1,
-                rate,
-                jnp.argmax(jnp.abs(correction)).astype(jnp.int32),
-                finite,
-            ),
-            failed=failed,
-        )
+        r = residual(it.z)  # here and nowhere else: the residual is most of the program
+        if stopping.evaluates_result:
+            it, going_on = _conclude(it, stopping.judge(it, r), r, start)
+            return _correct(it, r, going_on, jacobian, size)
+        it = _correct(it, r, jnp.array(True), jacobian, size)
+        return _conclude(it, stopping.judge(it, r), r, start)[0]
 
     zero, no = jnp.zeros((), jnp.int32), jnp.array(False)
-    nothing = NewtonInfo(no, zero, zero, zero, jnp.zeros(()), zero, ~no)
-    begin = Iteration(start, jnp.zeros(()), zero, kept, no, ~kept.usable, nothing, no)
+    nothing = NewtonInfo(no, zero, zero, zero, zero, ~no)
+    begin = Iteration(start, jnp.zeros(()), zero, recycled.rate, recycled.factors, no, ~recycled.usable, no, nothing)
     end = jax.lax.while_loop(proceed, iterate, begin)
-    # Factors that led to failure, or were slow, are not handed on.
-    return end.z, Kept(end.kept.factors, end.info.converged & end.kept.usable, end.kept.rate), end.info
+    good, rate = stopping.hand_on(end)
+    return end.z, Recycled(end.factors, end.info.converged & good, rate), end.info
+
+
+def _conclude(it: Iteration, verdict: Verdict, residual: Array, start: Array) -> tuple[Iteration, Bool[Array, ""]]:
+    """What follows from a verdict, and whether the iteration goes on from where it is."""
+    finite = jnp.isfinite(it.size) & jnp.all(jnp.isfinite(residual))
+    converged, diverging = finite & verdict.converged, ~finite | verdict.diverging
+    hopeless = it.fresh | (it.count == 0)  # a new Jacobian would not help
+    failed = ~converged & ((diverging & hopeless) | (it.info.iterations >= MAX_ITERATIONS))
+    ended = converged | failed
+    restart = ~ended & diverging
+    it = dataclasses.replace(
+        it,
+        z=jnp.where(restart, start, it.z),
+        size=jnp.where(restart, 0.0, it.size),
+        count=jnp.where(restart, 0, it.count),
+        renew=it.renew | ~ended & (restart | verdict.slow),
+        failed=failed,
+        info=dataclasses.replace(it.info, converged=converged, finite=finite),
+    )
+    return it, ~(ended | restart)
+
+
+def _correct(
+    it: Iteration, residual: Array, going_on: Bool[Array, ""], jacobian: Callable[[Array], Array], size: Callable[[Array], Array]
+) -> Iteration:
+    """The next correction, from the residual at z."""
+    renewing = it.renew & going_on
+    # A condition that is the same for all lanes of a batch stays a condition under vmap: no lane asks, no Jacobian.
+    factors = jax.lax.cond(
+        eqxi.unvmap_any(renewing),
+        lambda: jax.tree.map(lambda new, old: jnp.where(renewing, new, old), linear.factorize(jacobian(it.z)), it.factors),
+        lambda: it.factors,
+    )
+    correction = -linear.solve(factors, residual)
+    now = size(correction)
+    count = jnp.where(it.renew, 0, it.count) + 1
+    expected = jnp.where(renewing, 1.0, it.rate)  # what other factors did says nothing of new ones
+    large = jnp.fmin(jnp.abs(correction), jnp.finfo(correction.dtype).max)  # NaN too: one in the residual spreads to all corrections
+    blamed = jnp.argmax(jnp.where(jnp.isfinite(residual), large, jnp.inf)).astype(jnp.int32)
+    return Iteration(
+        z=jnp.where(going_on & jnp.isfinite(now), it.z + correction, it.z),
+        size=jnp.where(going_on, now, it.size),
+        count=jnp.where(going_on, count, it.count),
+        rate=jnp.where(going_on & (count > 1), now / jnp.maximum(it.size, 1e-300), expected),
+        factors=factors,
+        fresh=it.fresh | renewing,
+        renew=it.renew & ~going_on,
+        failed=it.failed,
+        info=dataclasses.replace(
+            it.info,
+            iterations=it.info.iterations + going_on,
+            jacobians=it.info.jacobians + renewing,
+            evaluations=it.info.evaluations + 1,
+            worst=jnp.where(going_on | ~it.info.finite, blamed, it.info.worst),
+        ),
+    )

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxmbd as mbd
-from jaxmbd.integrators.hht import Equations
+from jaxmbd.integrators.hht_equations import HHTEquations
 from jaxmbd.solvers.coloring import color_columns, jacobian
 from jaxmbd.system.initial import initial_state
 
@@ -27,7 +27,7 @@ def test_compressed_jacobian_is_the_dense_one():
     system = mbd.problems.chain(n=6, spatial=False).build().prepare()
     state, _, _ = initial_state(system, jnp.zeros(()))
     state, _ = mbd.HHT().init(system, state)
-    equations = Equations.of_step(system, mbd.HHT().coefficients(), state, jnp.asarray(0.1))
+    equations = HHTEquations.of_step(system, mbd.HHT().coefficients(), state, jnp.asarray(0.1))
     z = jnp.asarray(np.random.default_rng(2).normal(size=sum(equations.sizes)))
     n, _ = equations.sizes
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ...solvers import linear
-from ...solvers.newton import Recycled, modified_newton
+from ...solvers.newton import JudgeByResidual, Recycled, newton
 from ...solvers.roots import AbstractEquations, frozen, implicit_root
 from ...system.equations import (
     AbstractSystem,
@@ -132,7 +132,7 @@ def _positions(system, memory, partition: Partition, t, y, guess, factors):
         zero = jnp.zeros((), jnp.int32)
         return partition.merge(y, guess[partition.dependent]), (jnp.array(True), zero, zero, zero)
 
-    start, known = frozen(guess[partition.dependent]), Recycled(frozen(factors), jnp.all(jnp.isfinite(factors.matrix)))
+    start, known = frozen(guess[partition.dependent]), Recycled(frozen(factors), jnp.all(jnp.isfinite(factors.matrix)), jnp.ones(()))
 
     def search(there: _Closing):
         allowed = _POSITION_TOLERANCE * (1.0 + jnp.abs(start))
@@ -140,7 +140,7 @@ def _positions(system, memory, partition: Partition, t, y, guess, factors):
         def size(correction):
             return jnp.max(jnp.abs(correction) / allowed)
 
-        u, _, info = modified_newton(there.residual, there.jacobian, start, known, size, lambda u, r: jnp.array(True))
+        u, _, info = newton(there.residual, there.jacobian, start, known, size, JudgeByResidual())
         return u, (info.converged, info.iterations, info.jacobians, partition.dependent[info.worst].astype(jnp.int32))
 
     u, report = implicit_root(_Closing(system, memory, partition, rows, t, y), search)

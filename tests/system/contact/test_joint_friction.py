@@ -261,11 +261,11 @@ def test_reactions_that_are_not_unique_are_mentioned():
 def test_bdf_takes_its_stabilised_form(planar):
     """Unless index 3 is asked for, or neither velocities are controlled nor does a force depend on multipliers."""
     free = hinged(lambda hinge, rod: pin(hinge), penalty=mbd.Penalty(1e4, 10.0)).build()
-    assert mbd.BDF().suited(planar).layout.stabilized
-    assert mbd.BDF().suited(free).layout.stabilized
+    assert mbd.BDF().suited(planar).formulation.stabilized
+    assert mbd.BDF().suited(free).formulation.stabilized
     for classical in (mbd.BDF(velocity_error=False), mbd.BDF(order=2)):
-        assert classical.suited(planar).layout.stabilized
-        assert not classical.suited(free).layout.stabilized
-    assert not mbd.BDF(index=3).suited(planar).layout.stabilized
+        assert classical.suited(planar).formulation.stabilized
+        assert not classical.suited(free).formulation.stabilized
+    assert not mbd.BDF(index=3).suited(planar).formulation.stabilized
     with pytest.warns(UserWarning, match="multipliers of BDF with index=3 are inaccurate .* force 'pin'"):
         mbd.BDF(index=3).check(planar)
