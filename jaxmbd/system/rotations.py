@@ -82,7 +82,8 @@ def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
         (2.0 * (e1 * e2 + e0 * e3), s0 - s1 + s2 - s3, 2.0 * (e2 * e3 - e0 * e1)),
         (2.0 * (e1 * e3 - e0 * e2), 2.0 * (e2 * e3 + e0 * e1), s0 - s1 - s2 + s3),
     )
-    return jnp.stack([entry for row in rows for entry in row]).reshape(3, 3)
+    # Row by row: XLA fuses no more than eight parts of a whole, and would compile nine kernels for nine.
+    return jnp.stack([jnp.stack(row) for row in rows])
 
 
 def ground_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:

@@ -249,6 +249,12 @@ class System(AbstractSystem):
         frames.append(jax.tree.map(lambda leaf: leaf[None], ground_frame()))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *frames)
 
+    def places(self, q: Array) -> Frame:
+        """The same at rest."""
+        frames = self.frames(q, jnp.zeros_like(q))
+        still = np.zeros(frames.position.shape)  # no array of JAX: nobody looks at velocities here, and they need no derivative
+        return dataclasses.replace(frames, velocity=still, angular_velocity=still)
+
     def mass(self, q):
         blocks = self._by_body(lambda body, q: body.mass_matrix(q), q)
         dense, start = jnp.zeros((q.shape[0], q.shape[0]), q.dtype), 0
@@ -315,7 +321,7 @@ class System(AbstractSystem):
         )
 
     def angles(self, q):
-        joints, forces = self._angles(self.frames(q, jnp.zeros_like(q)))
+        joints, forces = self._angles(self.places(q))
         return jnp.concatenate([jnp.zeros(0), *(a.ravel() for a in joints), *(a.ravel() for a in forces)])
 
     def first_angles(self):
@@ -325,7 +331,7 @@ class System(AbstractSystem):
 
     def _joint_rows(self, q: Array, t: Array, penalty: bool) -> list[Array]:
         """Rows (n, width) of the joint groups that are held by multipliers, or of those held by penalties."""
-        frames = self.frames(q, jnp.zeros_like(q))
+        frames = self.places(q)
         angles, _ = self._angles(frames)
         found = []
         for group, local, angle in zip(self.joint_groups, self._geometry().joints, angles, strict=True):

@@ -39,6 +39,13 @@ def gather(stacks: dict[int, Any], places: Sequence[tuple[int, int]]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[index], *(stacks[stack] for stack in used))
 
 
+def _rows(leaf: Array | np.ndarray, places: np.ndarray) -> Array | np.ndarray:
+    """leaf[places]. The places are known to be there: otherwise JAX would write five operations to see to it, at every look at a frame."""
+    if isinstance(leaf, np.ndarray):
+        return leaf[places]
+    return leaf.at[places].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
 class BodyGroup(eqx.Module):
     """All bodies of one kind."""
 
@@ -75,7 +82,7 @@ class ElementGroup(eqx.Module):
 
     def frames(self, frames: Frame) -> tuple[Frame, ...]:
         index = np.asarray(self.bodies)
-        return tuple(jax.tree.map(lambda leaf, i=i: leaf[index[:, i]], frames) for i in range(index.shape[1]))
+        return tuple(jax.tree.map(lambda leaf, i=i: _rows(leaf, index[:, i]), frames) for i in range(index.shape[1]))
 
     def moving(self, ground: int) -> tuple[int, ...]:
         """Which of the elements' bodies are not the ground in all of them."""
