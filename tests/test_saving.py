@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.saving import Record, rows_at
+from jaxmbd.running.saving import Record, rows_at
 
 from .registry import CartesianPendulum
 

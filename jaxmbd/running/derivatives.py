@@ -4,6 +4,7 @@ Where a derivative is asked for, a run records the state after every accepted st
 a time at its recorded solution; they never see a rejected step, an error estimate or a controller.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -14,14 +15,14 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float, Int
 
-from .integrators.base import AbstractIntegrator
+from ..integrators.base import AbstractIntegrator
+from ..solvers import sweep
+from ..solvers.roots import frozen
+from ..system.equations import AbstractSystem
+from ..system.state import State
 from .loop import Plan, Stretch, search
 from .prescribed import refuse_too_many
 from .saving import Record, Saved
-from .solvers import sweep
-from .solvers.roots import frozen
-from .system.equations import AbstractSystem
-from .system.state import State
 
 
 class AbstractAdjoint(eqx.Module):
@@ -51,7 +52,7 @@ def run(
     """Runs one stretch."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return search(params, plan) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
+    return _forward_only(search(params, plan)) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
 
 
 def run_saving(
@@ -60,26 +61,35 @@ def run_saving(
     """The same, of which only states at given times and the last are kept."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return search(params, plan, times) if isinstance(adjoint, Forward) else _search_saving(params, times, plan)
+    return _forward_only(search(params, plan, times)) if isinstance(adjoint, Forward) else _search_saving(params, plan, times)
+
+
+def _forward_only(found: Any) -> Any:
+    """The same, with a sentence for those who ask for a reverse derivative."""
+    return eqxi.nondifferentiable_backward(
+        found,
+        msg="adjoint='forward' has no reverse mode: take adjoint='reverse', which serves jax.grad and all others, or differentiate by jax.jvp or "
+        "jax.jacfwd.",
+    )
 
 
 @eqx.filter_custom_jvp
-def _search_saving(params, times, plan):
+def _search_saving(params, plan, times):
     return search(params, plan, times)
 
 
 @_search_saving.def_jvp
 def _of_the_record(primals, tangents):
     """A derivative needs all states: they are recorded, and what was to be saved is found among them."""
-    *moving, plan = primals
-    *changes, _ = tangents
-    refuse_too_many(plan.capacity + 1, moving[0][2], "For a derivative all are recorded. Give a smaller max_steps, or larger steps.")
+    params, plan, times = primals
+    refuse_too_many(plan.capacity + 1, params[2], "For a derivative all are recorded. Give a smaller max_steps, or larger steps.")
 
-    def saved(params, times):
+    def saved(params):
         record, after = _search_recorded(params, plan)
-        return record.at(params[1], after.count, times), after
+        found = record.at(params[1], after.count, times)
+        return found if plan.events is not None else dataclasses.replace(found, previous=None), after
 
-    return eqx.filter_jvp(saved, moving, changes)
+    return eqx.filter_jvp(saved, (params,), (tangents[0],))
 
 
 @eqx.filter_custom_jvp
