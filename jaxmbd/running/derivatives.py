@@ -13,7 +13,7 @@ import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from ..integrators.base import AbstractIntegrator
 from ..solvers import sweep
@@ -21,6 +21,7 @@ from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem
 from ..system.state import State
 from .loop import Plan, Stretch, search
+from .pace import to_the_same_end
 from .prescribed import refuse_too_many
 from .saving import Record, Saved
 
@@ -68,8 +69,8 @@ def _forward_only(found: Any) -> Any:
     """The same, with a sentence for those who ask for a reverse derivative."""
     return eqxi.nondifferentiable_backward(
         found,
-        msg="adjoint='forward' has no reverse mode: take adjoint='reverse', which serves jax.grad and all others, or differentiate by jax.jvp or "
-        "jax.jacfwd.",
+        msg="adjoint='forward' has no reverse mode: take adjoint='reverse', which serves jax.grad and all others, or differentiate by "
+        "jax.jvp or jax.jacfwd.",
     )
 
 
@@ -110,9 +111,9 @@ def _tangents(primals, tangents):
     (of_system, of_integrator, of_start), _ = tangents
     record, after = _search_recorded(params, plan)
     moved, rest = eqx.partition(params[:2], _given((of_system, of_integrator)))
-    moving, still = eqx.partition(record.states, eqx.is_inexact_array)
+    moving, still = eqx.partition(record.states, _can_move(record.states, of_start))
     arrays, static = eqx.partition((rest, still), eqx.is_array)
-    values = _Walked(moved, moving, arrays, record.steps, after.count)
+    values = _Walked(moved, moving, arrays, record.steps, after.count, plan.pace.is_done(record.states.t[after.count], after.count))
     start = jax.tree.map(
         lambda rows, tangent: (
             None if rows is None else jnp.zeros_like(rows) if tangent is None else jnp.zeros_like(rows).at[0].set(tangent)
@@ -139,16 +140,21 @@ class _Walked(eqx.Module):
     """all other arrays of the system, the integrator and the recorded states"""
     steps: Float[Array, "capacity"]
     count: Int[Array, ""]
+    ended: Bool[Array, ""]
+    """whether the last step led to the end of the run"""
 
     def step(self, static: Any, i: Array) -> tuple[Callable[[Any, Any], Any], Any, Any]:
         """Step i as a function of what is differentiated and of the state it starts from; and these two."""
         others, still = eqx.combine(self.rest, static)
         still, following = _row(still, i), eqx.combine(_row(self.rows, i + 1), _row(still, i + 1))
+        last = self.ended & (i == self.count - 1)
 
         def step(moved, state):
             system, integrator = eqx.combine(moved, others)
-            new, _, _ = integrator.step(system, eqx.combine(state, still), None, self.steps[i], known=following)
-            return eqx.filter(new, eqx.is_inexact_array)
+            start = eqx.combine(state, still)
+            h = to_the_same_end(self.steps[i], last, start.t)
+            new, _, _ = integrator.step(system, start, None, h, known=following)
+            return eqx.filter(new, _given(state))
 
         return step, self.moved, _row(self.rows, i)
 
@@ -201,6 +207,13 @@ def _product(walked: _Walked, static: Any, x: Any) -> Any:
 
     changes = jax.lax.map(change, jnp.arange(walked.steps.shape[0]))
     return p, jax.tree.map(lambda leaf, new: leaf.at[1:].add(-new), rows, changes)
+
+
+def _can_move(states: State, of_start: State) -> State:
+    """The numbers of a state that may have a derivative: what it remembers has none, nor has time, unless the start moves in time."""
+    wanted = jax.tree.map(eqx.is_inexact_array, states)
+    no_memory = jax.tree.map(lambda _: False, states.memory)
+    return dataclasses.replace(wanted, t=of_start.t is not None, memory=no_memory)
 
 
 def _given(tangents: Any) -> Any:

@@ -36,9 +36,9 @@ class Event(eqx.Module):
     - `direction`: +1 for upward crossings only, -1 for downward ones, 0 for both.
     - `name`: what `solution.event_name` and messages call it; the observable's unless given.
 
-    Crossing is a change of sign from one accepted step to the next. A condition that is zero, at the start or later, has no sign until it leaves
-    zero: a run that starts on the level goes on. What crosses and comes back within one step is not seen: bound steps by max_step. To go on after
-    an event from a state that rounding may have put on either side of the level, give the direction.
+    Crossing is a change of sign from one accepted step to the next. A condition that is zero, at the start or later, has no sign until it
+    leaves zero: a run that starts on the level goes on. What crosses and comes back within one step is not seen: bound steps by max_step. To
+    go on after an event, from a state that rounding may have put on either side of the level, give the direction.
     """
 
     condition: str | Callable[["Now"], Any]
@@ -250,8 +250,8 @@ def _sign(values: Float[Array, "events"]) -> Int[Array, "events"]:
 
 
 class _Function(eqx.Module):
-    """A function taken apart: what it closes over, and its defaults, are leaves. So they may be traced and differentiated, and a function that is
-    written anew at every call of `simulate` is known again and not compiled anew."""
+    """A function taken apart: what it closes over, and its defaults, are leaves. So they may be traced and differentiated, and a function that
+    is written anew at every call of `simulate` is known again and not compiled anew."""
 
     body: "_Body" = eqx.field(static=True)
     captured: tuple[tuple[Any, ...], tuple[Any, ...], dict[str, Any]]

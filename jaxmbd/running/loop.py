@@ -94,10 +94,10 @@ def search(params: tuple[AbstractSystem, AbstractIntegrator, State], plan: Plan,
     """Runs one stretch, and keeps all its states (a Record), or those at given times and the last (Saved)."""
     system, integrator, first = params
     pace = plan.pace
-    keeper: AbstractKeeper = EveryStep(plan.capacity) if times is None else AtTimes(times, with_previous=plan.events is not None)
+    keeper = _keeper(plan, times)
 
     def goes_on(state: State, now: Stretch) -> Bool[Array, ""]:
-        return pace.goes_on(state.t, now.count) & (now.result == RESULTS.successful) & (now.count < plan.max_steps)
+        return ~pace.is_done(state.t, now.count) & (now.result == RESULTS.successful) & (now.count < plan.max_steps)
 
     def proceed(carry):
         # As long as any lane of a batch does: each knows by itself when it is over, and steps of a list have one number for all.
@@ -129,6 +129,10 @@ def search(params: tuple[AbstractSystem, AbstractIntegrator, State], plan: Plan,
     start = (jnp.zeros((), jnp.int32), first, plan.stretch, keeper.begin(integrator, first))
     _, final, after, kept = eqxi.while_loop(proceed, advance, start, kind="lax", buffers=lambda carry: keeper.buffers(carry[3]))
     return keeper.end(kept, integrator, final), jax.lax.stop_gradient(after)
+
+
+def _keeper(plan: Plan, times: Array | None) -> AbstractKeeper:
+    return EveryStep(plan.capacity) if times is None else AtTimes(times, with_previous=plan.events is not None)
 
 
 class _Attempt(eqx.Module):

@@ -35,8 +35,8 @@ class AbstractPace(eqx.Module):
     """Whether a rejected step is tried again with another size."""
 
     @abstractmethod
-    def goes_on(self, t: Array, taken: Array) -> Bool[Array, ""]:
-        """Whether there is a step to take at time t, after so many accepted ones."""
+    def is_done(self, t: Array, taken: Array) -> Bool[Array, ""]:
+        """Whether there is no step left to take at time t, after so many accepted ones."""
 
     @abstractmethod
     def row(self, tries: Array, taken: Array) -> Int[Array, ""]:
@@ -68,8 +68,8 @@ class Adaptive(AbstractPace):
     min_step: Float[Array, ""]
     max_step: Float[Array, ""]
 
-    def goes_on(self, t: Array, taken: Array) -> Bool[Array, ""]:
-        return ~is_over(t, self.t1)
+    def is_done(self, t: Array, taken: Array) -> Bool[Array, ""]:
+        return t >= self.t1
 
     def row(self, tries: Array, taken: Array) -> Int[Array, ""]:
         return taken
@@ -80,7 +80,7 @@ class Adaptive(AbstractPace):
         last = h >= left * (1.0 - 1e-12)
         if integrator.even_end:
             h = _even(left, h, jnp.where(now.accepted, now.tried, 0.0))
-        return Proposal(_to_the_same_end(jnp.where(last, left, h), last, state.t), last)
+        return Proposal(to_the_same_end(jnp.where(last, left, h), last, state.t), last)
 
     def arrive(self, last: Array, t: Array) -> Float[Array, ""]:
         return jnp.where(last, self.t1, t)
@@ -108,15 +108,15 @@ class Prescribed(AbstractPace):
     def of(steps: Float[Array, "capacity"]) -> "Prescribed":
         return Prescribed(steps, jnp.sum(steps > 0, dtype=jnp.int32))
 
-    def goes_on(self, t: Array, taken: Array) -> Bool[Array, ""]:
-        return taken < self.number
+    def is_done(self, t: Array, taken: Array) -> Bool[Array, ""]:
+        return taken >= self.number
 
     def row(self, tries: Array, taken: Array) -> Int[Array, ""]:
         return tries
 
     def propose(self, integrator: AbstractIntegrator, state: State, now: Any, tries: Array) -> Proposal:
         last = tries == self.number - 1
-        return Proposal(_to_the_same_end(self.steps[tries], last, state.t), last)
+        return Proposal(to_the_same_end(self.steps[tries], last, state.t), last)
 
     def arrive(self, last: Array, t: Array) -> Float[Array, ""]:
         return t
@@ -128,13 +128,9 @@ class Prescribed(AbstractPace):
         return ~accept, trouble
 
 
-def _to_the_same_end(h: Array, last: Array, t: Array) -> Float[Array, ""]:
+def to_the_same_end(h: Array, last: Array, t: Array) -> Float[Array, ""]:
     """Step sizes have no derivative, but for the last one of a run whose start moves."""
     return jax.lax.stop_gradient(h) - jnp.where(last, t - jax.lax.stop_gradient(t), 0.0)
-
-
-def is_over(t: Array, t1: Array) -> Bool[Array, ""]:
-    return t >= t1
 
 
 def _even(left: Array, h: Array, last: Array) -> Array:

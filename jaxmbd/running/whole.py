@@ -14,7 +14,7 @@ from ..system.equations import AbstractSystem
 from ..system.state import State
 from . import loop
 from .derivatives import AbstractAdjoint, run, run_saving
-from .pace import Adaptive, Prescribed, is_over
+from .pace import Adaptive, Prescribed
 from .prescribed import refuse_too_many
 from .starting import Job, begin
 
@@ -51,8 +51,7 @@ def run_whole(job: Job, sizes: Array | None, unusable: Array, capacity: int, com
         late = (after.result == RESULTS.event_occurred) & (saved.states.t > reached.t)
         states = saved.states if job.events is None else _with_end(saved.states, late, reached)
         states = jax.tree.map(lambda leaf: leaf[None], reached) if job.saveat.t1 else states
-    over = is_over(final.t, job.t1) if sizes is None else complete & (after.count == jnp.sum(sizes > 0))
-    full = (after.result == RESULTS.successful) & ~over
+    full = (after.result == RESULTS.successful) & ~(complete & asked.pace.is_done(final.t, after.count))
     result = RESULTS.where(full, RESULTS.max_steps_reached, after.result)
     names = () if job.events is None else job.events.names
     return Solution(system, states, reached, stats(after), result, after.blame, steps, orders, after.tried, event=event, events=names)
@@ -61,7 +60,8 @@ def run_whole(job: Job, sizes: Array | None, unusable: Array, capacity: int, com
 def end(job: Job, system: AbstractSystem, previous: State | None, final: State, after: loop.Stretch) -> tuple[State, Int[Array, ""]]:
     """The state in which a run ends that has come to `final`, and the number of the event there, or -1."""
     if job.events is None:
-        return final, jnp.full((), -1, jnp.int32)
+        # At t1, however the start may move.
+        return dataclasses.replace(final, t=jax.lax.stop_gradient(final.t)), jnp.full((), -1, jnp.int32)
     assert previous is not None
     assert after.lookout is not None
     return job.events.end(system, job.integrator, previous, final, after.lookout)
