@@ -43,7 +43,8 @@ class PointForce(AbstractLoad):
 
     A function is one of time, `function(t)`, or, if it asks for two arguments, of the body and time, `function(frame, t)`: `frame` is the
     body's `mbd.Frame`, with position [m], rotation, velocity [m/s] and angular_velocity [rad/s] of its centre of mass. It has three
-    components in a planar model too; the force has two there. Drag, a follower load, a controller are functions of the body:
+    components in a planar model too, where a force may have two or three, the last without effect. Drag, a follower load, a controller are
+    functions of the body:
 
         mbd.PointForce("drag", body, body.position, lambda frame, t: -0.3 * frame.velocity)
 
@@ -70,7 +71,8 @@ class PointForce(AbstractLoad):
 
     def check(self, planar):
         count = 2 if planar else 3
-        expect(self.label, "the force", self._shape(), f"a vector of {count} components", (count,))
+        allowed = ((2,), (3,)) if planar and self.of_frame else ((count,),)
+        expect(self.label, "the force", self._shape(), f"a vector of {count} components", *allowed)
 
     def local(self, frames):
         return frames[0].local_point(embed(self.point))

@@ -319,12 +319,12 @@ class Repulsion(eqx.Module):
 
 
 class Air(eqx.Module):
-    """Weight of 2 kg and drag."""
+    """Weight of 2 kg and drag, with the three components that a frame has in a planar model too."""
 
     drag: jax.Array
 
     def __call__(self, frame, t):
-        return jnp.array([0.0, -2.0 * 9.81]) - self.drag * jnp.abs(frame.velocity[1]) * frame.velocity[:2]
+        return jnp.array([0.0, -2.0 * 9.81, 0.0]) - self.drag * jnp.abs(frame.velocity[1]) * frame.velocity
 
 
 def lagging(a, b, t, x):
