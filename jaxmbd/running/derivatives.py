@@ -62,7 +62,13 @@ def run_saving(
     """The same, of which only states at given times and the last are kept."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return _forward_only(search(params, plan, times)) if isinstance(adjoint, Forward) else _search_saving(params, plan, times)
+    return _forward_only(search(params, plan, times)) if isinstance(adjoint, Forward) else _new_empty(_search_saving(params, plan, times))
+
+
+def _new_empty(found: Any) -> Any:
+    """The same with arrays without numbers made anew. Two ways lead to what a run saves, and in a batch one of them may give such an array for
+    all lanes, the other one for each: JAX trips over that if the array is used."""
+    return jax.tree.map(lambda leaf: leaf if leaf.size else jnp.zeros(leaf.shape, leaf.dtype), found)
 
 
 def _forward_only(found: Any) -> Any:
