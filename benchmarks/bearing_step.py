@@ -25,7 +25,7 @@ import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
 
 import jaxmbd as mbd
-from jaxmbd.simulate import consistent_start
+from jaxmbd.running.starting import consistent_start
 from jaxmbd.system.equations import acceleration_a
 from jaxmbd.system.initial import remember
 

@@ -27,7 +27,7 @@ from scipy.integrate import solve_ivp
 from smooth_problems import SMOOTH, SmoothProblem
 
 import jaxmbd as mbd
-from jaxmbd.simulate import consistent_start
+from jaxmbd.running.starting import consistent_start
 from jaxmbd.system.equations import constraint, constraint_force, constraint_rate, mass_product, total_force
 
 TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)

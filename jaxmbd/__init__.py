@@ -11,8 +11,6 @@ from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
 from .control.base import AbstractController as AbstractController
 from .control.base import Decision as Decision
-from .derivatives import Forward as Forward
-from .derivatives import Reverse as Reverse
 from .fusing import fuse_loops as fuse_loops
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
 from .integrators.base import StepInfo as StepInfo
@@ -34,7 +32,10 @@ from .measure import TrajectoryError as TrajectoryError
 from .measure import peak as peak
 from .measure import trajectory_error as trajectory_error
 from .results import RESULTS as RESULTS
-from .saving import SaveAt as SaveAt
+from .running.derivatives import Forward as Forward
+from .running.derivatives import Reverse as Reverse
+from .running.events import Event as Event
+from .running.saving import SaveAt as SaveAt
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError
 from .solution import Solution as Solution

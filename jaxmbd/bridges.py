@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .simulate import consistent_start
+from .running.starting import consistent_start
 from .system.building.model import Model
 from .system.equations import (
     AbstractSystem,

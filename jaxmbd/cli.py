@@ -23,7 +23,6 @@ from .integrators.semi_explicit import SemiExplicit
 from .integrators.theta import Theta
 from .integrators.verlet import ExplicitNystrom, Verlet
 from .problems.registry import PROBLEMS, Problem
-from .results import RESULTS
 from .simulate import simulate
 from .solution import SimulationError, Solution
 from .system.building.model import Model
@@ -226,7 +225,7 @@ def _run(options: argparse.Namespace) -> int:
     except SimulationError as error:
         solution, message = error.solution, str(error)
     compile_time, run_time = compiled - begin, time.perf_counter() - compiled
-    succeeded = bool(solution.result == RESULTS.successful)
+    succeeded = bool(solution.succeeded)
 
     print(f"{options.name}: {problem.description}")
     print(f"{_method(options, problem)}, t = 0 ... {t1:g} s\n")
@@ -352,3 +351,7 @@ def _arrays(solution: Solution, message: str) -> dict[str, Any]:
                 found[f"{name}.orientation"] = solution.orientation(name)
                 found[f"{name}.angular_velocity"] = solution.angular_velocity(name)
     return {name: np.asarray(value) for name, value in found.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(command())

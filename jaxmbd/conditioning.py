@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .integrators.base import AbstractIntegrator
-from .simulate import consistent_start
+from .running.starting import consistent_start
 from .system.building.model import Model
 from .system.equations import AbstractSystem
 from .system.initial import remember

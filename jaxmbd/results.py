@@ -9,6 +9,7 @@ class RESULTS(eqx.Enumeration):
     """Result codes with a sentence a person can act on."""
 
     successful = "the run reached its end."
+    event_occurred = "an event ended the run."
     max_steps_reached = "the run stopped because it took as many steps as max_steps allows: raise max_steps, or take larger steps."
     step_too_small = (
         "the step became smaller than min_step: the motion cannot be resolved to the tolerance (an impact, a singular configuration, or an "

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from . import results
 from ._raising import raise_if
@@ -59,6 +59,10 @@ class Solution(eqx.Module):
     """of the accepted steps, if they vary; `BDF(orders=solution.orders)` replays them"""
     tried: Float[Array, ""] | None = None
     """s, the last step that was tried, accepted or not"""
+    event: Int[Array, ""] = eqx.field(default_factory=lambda: jnp.full((), -1, jnp.int32))
+    """the number of the event that ended the run, -1 if none did"""
+    events: tuple[str, ...] = eqx.field(static=True, default=())
+    """the names of those that could have"""
     settings: tuple[str, ...] = eqx.field(static=True, default=())
     """a sentence for each number of the integrator, of its controller and of time that was traced: what a bad one is told with"""
 
@@ -102,17 +106,31 @@ class Solution(eqx.Module):
         headline = _headline(self.result)
         if headline:
             return f"{headline} at {when}, worst element: {self.system.describe_unknown(int(self.blame))}; {text}"
+        if bool(self.result == RESULTS.event_occurred):
+            return f"the run ended at {when}, by the event {self.event_name!r}."
         if bool(self.result == RESULTS.bad_parameter):
             return f"{expectations(self.system, self.settings)[int(self.blame)]}; {text}"
         if bool(self.result == RESULTS.max_steps_reached):
             return f"{text} It reached {when}."
         return text
 
+    @property
+    def succeeded(self) -> Bool[Array, "..."]:
+        """Whether the run came to its end, t1 or an event; of a batch, lane by lane."""
+        return (self.result == RESULTS.successful) | (self.result == RESULTS.event_occurred)
+
+    @property
+    def event_name(self) -> str:
+        """Of the event that ended the run; empty if none did."""
+        if is_traced(self.event) or self.event.ndim > 0:
+            raise ValueError("solution.event_name is for a single run outside jit: solution.event has numbers, for solution.events.")
+        return self.events[int(self.event)] if int(self.event) >= 0 else ""
+
     def raise_if_failed(self) -> "Solution":
         """Raises (when it runs, under jit) if the run did not reach its end."""
-        failed = self.result != RESULTS.successful
+        failed = ~self.succeeded
         if not is_traced(self):
-            if bool(np.any(failed)):
+            if bool(jnp.any(failed)):
                 raise SimulationError(self.message, self)
             return self
         told = results.sentences()

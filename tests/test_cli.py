@@ -1,11 +1,14 @@
 """The command line, in process: what it prints, what it writes, how it fails."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import jaxmbd as mbd
 from jaxmbd.cli import _build, _parser, main
 from jaxmbd.problems import PROBLEMS
 
@@ -33,6 +36,11 @@ def test_list_shows_every_problem_and_its_options(capsys):
     assert "n=8" in chain
     assert "spatial=true" in chain
     assert "stiffness=2e+07" in lines[names.index("hmmwv")]
+
+
+def test_the_module_is_the_command():
+    done = subprocess.run([sys.executable, "-m", "jaxmbd.cli", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"jaxmbd {mbd.__version__}"
 
 
 def test_run_prints_a_table_and_writes_results_and_plot(run_in, capsys):

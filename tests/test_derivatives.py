@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from jaxmbd.running import derivatives
 
 from .registry import CartesianPendulum, DrivenFilter, Sling
 
@@ -278,3 +279,71 @@ class TestPlainFunctions:
 
 def _sway(t):
     return 0.1 * jnp.sin(3.0 * t)
+
+
+class TestWhatHasNoDerivative:
+    """Says so, instead of being zero."""
+
+    @staticmethod
+    def end(system, t1=0.2, **options):
+        return mbd.simulate(system, t1, integrator=mbd.Verlet(), throw=False, max_steps=64, **options).final.q[0]
+
+    @pytest.mark.parametrize(
+        ("name", "options"),
+        [
+            ("t1", lambda p: {"t1": 0.2 * p}),
+            ("saveat", lambda p: {"saveat": 0.1 * p[None]}),
+            ("step", lambda p: {"step": jnp.full(4, 0.05) * p}),
+            ("first_step", lambda p: {"first_step": 0.01 * p}),
+            ("max_step", lambda p: {"max_step": 0.01 * p}),
+        ],
+    )
+    @pytest.mark.parametrize("derivative", [jax.grad, jax.jacfwd])
+    def test_times_and_step_sizes(self, name, options, derivative):
+        system = Hardening(jnp.ones(1), jnp.zeros(1), jnp.ones(2))
+        with pytest.raises(RuntimeError, match=rf"simulate has no derivative by {name}: times and step sizes count as constants"):
+            derivative(lambda p: self.end(system, **options(p)))(jnp.ones(()))
+
+    def test_times_that_are_traced_and_not_differentiated(self):
+        gradient = jax.grad(lambda p, t1: self.end(Hardening(jnp.ones(1), jnp.zeros(1), p), t1=t1))
+        assert np.all(jax.jit(gradient)(jnp.ones(2), 0.2) != 0)
+
+    def test_reverse_mode_with_a_forward_adjoint(self):
+        system = Hardening(jnp.ones(1), jnp.zeros(1), jnp.ones(2))
+        with pytest.raises(RuntimeError, match=r"adjoint='forward' has no reverse mode: take adjoint='reverse'"):
+            jax.grad(lambda v: self.end(eqx.tree_at(lambda s: s.v0, system, v), adjoint="forward"))(jnp.ones(1))
+
+
+class TestStartTime:
+    """A start that moves in time stretches the last step, whose end is t1: the sling is driven by time."""
+
+    STEPS = np.full(10, 0.04)
+
+    @pytest.mark.parametrize(("derivative", "adjoint"), [(jax.grad, "reverse"), (jax.jacfwd, "forward")])
+    def test_against_differences(self, derivative, adjoint):
+        def end(t0, steps=self.STEPS, **options):
+            return mbd.simulate(Sling(), self.STEPS.sum(), t0=t0, integrator=HHT, step=steps, **options).final.q[0]
+
+        def stretched(t0):
+            return float(end(t0, np.append(self.STEPS[:-1], self.STEPS[-1] - t0)))
+
+        found = jax.jit(derivative(lambda t0: end(t0, adjoint=adjoint, throw=False)))(0.0)
+        assert found == pytest.approx((stretched(1e-6) - stretched(-1e-6)) / 2e-6, rel=1e-7)
+
+
+def test_backward_walk_carries_only_what_is_differentiated(rod, monkeypatch):
+    """One number of a model: of the model one cotangent; of a state none for time and what it remembers."""
+    carried = []
+
+    def spy(walked, static, right):
+        carried.append(right)
+        return backward(walked, static, right)
+
+    backward = derivatives._backward
+    monkeypatch.setattr(derivatives, "_backward", spy)
+    height = lambda k: mbd.simulate(rod.set({"spring.stiffness": k}), 0.1, integrator=HHT, step=np.full(4, 0.025), throw=False).final.q[1]  # noqa: E731
+    jax.jit(jax.grad(height)).lower(40.0)
+    (((of_parameters, of_states)),) = carried
+    assert [leaf.shape for leaf in jax.tree.leaves(of_parameters)] == [(1,)]
+    assert of_states.t is None
+    assert not jax.tree.leaves(of_states.memory)

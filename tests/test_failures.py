@@ -10,7 +10,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.integrators.verlet import ExplicitNystrom
-from jaxmbd.prescribed import EvenSteps
+from jaxmbd.running.prescribed import EvenSteps
 
 from .registry import Oscillator
 

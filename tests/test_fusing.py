@@ -11,7 +11,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.fusing import _with_option
-from jaxmbd.simulate import consistent_start
+from jaxmbd.running.starting import consistent_start
 
 OPTION = "--xla_backend_extra_options=xla_cpu_small_while_loop_byte_threshold="
 SIMULATE = """

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.saving import Record, rows_at
+from jaxmbd.running.saving import Record, rows_at
 
 from .registry import CartesianPendulum
 
@@ -44,8 +44,11 @@ class TestSavedTimes:
     def test_rows_are_interpolated_in_the_steps_that_pass_them(self, all_steps, options):
         saved = jax.jit(lambda g: run(g, mbd.SaveAt(ts=TIMES), **options))(GRAVITIES[0])
         expected = rows_at(HHT, Record(all_steps.states, all_steps.steps), all_steps.stats["steps"], jnp.asarray(TIMES))
-        for row, other in zip(jax.tree.leaves(saved.states), jax.tree.leaves(expected), strict=True):
-            np.testing.assert_allclose(row, other, rtol=1e-12, atol=1e-12)
+        # Two programs round differently, and accelerations and multipliers have the rounding of positions over h^2: 1e-16 / (1e-3)^2.
+        for path, row in jax.tree_util.tree_leaves_with_path(saved.states):
+            loose = any(name in jax.tree_util.keystr(path) for name in ("acceleration", "multipliers"))
+            other = jax.tree_util.tree_leaves_with_path(expected)
+            np.testing.assert_allclose(row, dict(other)[path], rtol=1e-12, atol=1e-9 if loose else 1e-12)
         np.testing.assert_allclose(saved.final.q, all_steps.final.q, rtol=1e-12)
         assert saved.stats["steps"] == all_steps.stats["steps"]
         assert saved.steps is None

@@ -216,6 +216,30 @@ class TestBatch:
         # Rounding may end Newton's iteration one correction sooner or later: a thousandth of the tolerance, 1e-9, in each step.
         np.testing.assert_allclose(q, np.stack([s for s, _ in single]), rtol=0, atol=1e-9 * np.max(steps))
 
+    def test_a_lane_that_is_out_of_room_keeps_its_rows(self, pendulum):
+        """It takes as many steps as there is room for; the other one takes more attempts."""
+
+        def rows(gravity):
+            system = eqx.tree_at(lambda s: s.gravity, pendulum, gravity)
+            return mbd.simulate(system, 1.0, integrator=HHT, max_steps=8, first_step=1e-3, throw=False)
+
+        gravities = jnp.array([9.81, 1e6])
+        batch = jax.vmap(rows)(gravities)
+        assert batch.stats["rejected"][1] > batch.stats["rejected"][0]
+        for lane, gravity in enumerate(gravities):
+            single = jax.jit(rows)(gravity)
+            assert single.stats["steps"] == batch.stats["steps"][lane] == 8
+            # Errors of the first steps are rounding, and with them the sizes of the next.
+            np.testing.assert_allclose(batch.ts[lane], single.ts, rtol=1e-6)
+            np.testing.assert_allclose(batch.q[lane], single.q, atol=1e-6)
+
+    def test_traced_steps_with_gaps_are_refused(self, pendulum):
+        run = jax.jit(lambda steps: mbd.simulate(pendulum, 0.03, integrator=HHT, step=steps, throw=False))
+        assert run(jnp.array([0.01, 0.02, 0.0])).result == mbd.RESULTS.successful
+        gap = run(jnp.array([0.01, 0.0, 0.02]))
+        assert gap.result == mbd.RESULTS.bad_parameter
+        assert gap.message.startswith("step is out of its range")
+
 
 @contextmanager
 def compilations():

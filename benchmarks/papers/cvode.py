@@ -13,7 +13,7 @@ import numpy as np
 from sksundae.cvode import CVODE
 
 import jaxmbd as mbd
-from jaxmbd.simulate import consistent_start
+from jaxmbd.running.starting import consistent_start
 from jaxmbd.system.equations import acceleration_a, acceleration_b
 
 FAST_JACOBIAN = 12

@@ -10,7 +10,7 @@ import pytest
 
 import jaxmbd as mbd
 from jaxmbd.control import ContactPower
-from jaxmbd.simulate import consistent_start
+from jaxmbd.running.starting import consistent_start
 
 from ..registry import Oscillator
 

@@ -1,5 +1,6 @@
 """What a run keeps: its end, states at given times, or all of them."""
 
+import dataclasses
 from abc import abstractmethod
 from typing import Any
 
@@ -10,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from .integrators.base import AbstractIntegrator
-from .system.parameters import is_traced
-from .system.state import State
+from ..integrators.base import AbstractIntegrator
+from ..system.parameters import is_traced
+from ..system.state import State
 
 
 class SaveAt(eqx.Module):
@@ -72,8 +73,12 @@ class Record(eqx.Module):
 
     def at(self, integrator: AbstractIntegrator, count: Array, times: Array) -> "Saved":
         """What would have been saved at given times, in a run of `count` steps."""
+        return Saved(rows_at(integrator, self, count, times), *self.last_two(count))
+
+    def last_two(self, count: Array) -> tuple[State, State]:
+        """The state after `count` steps, and the one before; without steps both are the first."""
         pick = lambda i: jax.tree.map(lambda leaf: leaf[i], self.states)  # noqa: E731
-        return Saved(rows_at(integrator, self, count, times), pick(count))
+        return pick(count), pick(jnp.maximum(count - 1, 0))
 
 
 class Saved(eqx.Module):
@@ -81,6 +86,8 @@ class Saved(eqx.Module):
 
     states: State
     final: State
+    previous: State | None
+    """where the last accepted step began, if that was asked for"""
 
 
 class AbstractKeeper(eqx.Module):
@@ -94,8 +101,8 @@ class AbstractKeeper(eqx.Module):
         """The parts of `kept` that are only written, row by row."""
 
     @abstractmethod
-    def add(self, kept: Any, integrator: AbstractIntegrator, old: State, new: State, h: Array, count: Array, accept: Array) -> Any:
-        """After an attempt at step number `count`, from `old` to `new`."""
+    def add(self, kept: Any, integrator: AbstractIntegrator, old: State, new: State, h: Array, number: Array, accept: Array) -> Any:
+        """After an attempt at the step of that number, from `old` to `new`."""
 
     @abstractmethod
     def end(self, kept: Any, integrator: AbstractIntegrator, final: State) -> Any: ...
@@ -113,10 +120,10 @@ class EveryStep(AbstractKeeper):
     def buffers(self, kept: Record) -> Any:
         return kept.states, kept.steps
 
-    def add(self, kept: Record, integrator: AbstractIntegrator, old: State, new: State, h: Array, count: Array, accept: Array) -> Record:
-        """A rejected state is written too; the next accepted one replaces it."""
-        states = jax.tree.map(lambda leaf, buffer: buffer.at[count + 1].set(leaf), new, kept.states)
-        return Record(states, kept.steps.at[count].set(h))
+    def add(self, kept: Record, integrator: AbstractIntegrator, old: State, new: State, h: Array, number: Array, accept: Array) -> Record:
+        """A rejected state is written too, and so is one of a lane that is over: no row that counts, or none at all if there is no room."""
+        states = jax.tree.map(lambda leaf, buffer: buffer.at[number + 1].set(leaf, mode="drop"), new, kept.states)
+        return Record(states, kept.steps.at[number].set(h, mode="drop"))
 
     def end(self, kept: Record, integrator: AbstractIntegrator, final: State) -> Record:
         return kept
@@ -126,23 +133,29 @@ class _Rows(eqx.Module):
     states: State
     count: Int[Array, ""]
     """so many are saved"""
+    previous: State | None
+    """where the last accepted step began"""
 
 
 class AtTimes(AbstractKeeper):
-    """Keeps the states at given times, each in the step that passes it."""
+    """Keeps the states at given times, each in the step that passes it, and on demand the one before the last."""
 
     times: Float[Array, "times"]
+    with_previous: bool = eqx.field(static=True, default=False)
 
     def begin(self, integrator: AbstractIntegrator, state: State) -> _Rows:
         row = jax.eval_shape(integrator.interpolate, state, state, state.t)
         rows = jax.tree.map(lambda leaf: jnp.zeros((self.times.shape[0], *leaf.shape), leaf.dtype), row)
-        return _Rows(rows, jnp.zeros((), jnp.int32))
+        return _Rows(rows, jnp.zeros((), jnp.int32), state if self.with_previous else None)
 
     def buffers(self, kept: _Rows) -> Any:
         return kept.states
 
-    def add(self, kept: _Rows, integrator: AbstractIntegrator, old: State, new: State, h: Array, count: Array, accept: Array) -> _Rows:
+    def add(self, kept: _Rows, integrator: AbstractIntegrator, old: State, new: State, h: Array, number: Array, accept: Array) -> _Rows:
         """One time after the other, for most steps pass none. One at the end of a step belongs to the next."""
+        if kept.previous is not None:
+            previous = jax.tree.map(lambda now, before: jnp.where(accept, now, before), old, kept.previous)
+            kept = dataclasses.replace(kept, previous=previous)
         room = self.times.shape[0]
         if room == 0:
             return kept
@@ -152,7 +165,8 @@ class AtTimes(AbstractKeeper):
 
         def save(kept: _Rows) -> _Rows:
             row = integrator.interpolate(old, new, jnp.maximum(self.times[kept.count], old.t))
-            return _Rows(jax.tree.map(lambda leaf, buffer: buffer.at[kept.count].set(leaf), row, kept.states), kept.count + 1)
+            states = jax.tree.map(lambda leaf, buffer: buffer.at[kept.count].set(leaf), row, kept.states)
+            return dataclasses.replace(kept, states=states, count=kept.count + 1)
 
         return eqxi.while_loop(passed, save, kept, kind="lax", buffers=self.buffers)
 
@@ -160,7 +174,7 @@ class AtTimes(AbstractKeeper):
         last = integrator.interpolate(final, final, final.t)
         saved = jnp.arange(self.times.shape[0]) < kept.count
         fill = lambda rows, leaf: jnp.where(saved.reshape(-1, *(1 for _ in leaf.shape)), rows, leaf)  # noqa: E731
-        return Saved(jax.tree.map(fill, kept.states, last), final)
+        return Saved(jax.tree.map(fill, kept.states, last), final, kept.previous)
 
 
 def rows_at(integrator: AbstractIntegrator, record: Record, count: Array, times: Array) -> State:

@@ -4,6 +4,7 @@ Where a derivative is asked for, a run records the state after every accepted st
 a time at its recorded solution; they never see a rejected step, an error estimate or a controller.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,16 +13,17 @@ import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
-from .integrators.base import AbstractIntegrator
+from ..integrators.base import AbstractIntegrator
+from ..solvers import sweep
+from ..solvers.roots import frozen
+from ..system.equations import AbstractSystem
+from ..system.state import State
 from .loop import Plan, Stretch, search
+from .pace import to_the_same_end
 from .prescribed import refuse_too_many
 from .saving import Record, Saved
-from .solvers import sweep
-from .solvers.roots import frozen
-from .system.equations import AbstractSystem
-from .system.state import State
 
 
 class AbstractAdjoint(eqx.Module):
@@ -51,7 +53,7 @@ def run(
     """Runs one stretch."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return search(params, plan) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
+    return _forward_only(search(params, plan)) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
 
 
 def run_saving(
@@ -60,26 +62,41 @@ def run_saving(
     """The same, of which only states at given times and the last are kept."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return search(params, plan, times) if isinstance(adjoint, Forward) else _search_saving(params, times, plan)
+    return _forward_only(search(params, plan, times)) if isinstance(adjoint, Forward) else _new_empty(_search_saving(params, plan, times))
+
+
+def _new_empty(found: Any) -> Any:
+    """The same with arrays without numbers made anew. Two ways lead to what a run saves, and in a batch one of them may give such an array for
+    all lanes, the other one for each: JAX trips over that if the array is used."""
+    return jax.tree.map(lambda leaf: leaf if leaf.size else jnp.zeros(leaf.shape, leaf.dtype), found)
+
+
+def _forward_only(found: Any) -> Any:
+    """The same, with a sentence for those who ask for a reverse derivative."""
+    return eqxi.nondifferentiable_backward(
+        found,
+        msg="adjoint='forward' has no reverse mode: take adjoint='reverse', which serves jax.grad and all others, or differentiate by "
+        "jax.jvp or jax.jacfwd.",
+    )
 
 
 @eqx.filter_custom_jvp
-def _search_saving(params, times, plan):
+def _search_saving(params, plan, times):
     return search(params, plan, times)
 
 
 @_search_saving.def_jvp
 def _of_the_record(primals, tangents):
     """A derivative needs all states: they are recorded, and what was to be saved is found among them."""
-    *moving, plan = primals
-    *changes, _ = tangents
-    refuse_too_many(plan.capacity + 1, moving[0][2], "For a derivative all are recorded. Give a smaller max_steps, or larger steps.")
+    params, plan, times = primals
+    refuse_too_many(plan.capacity + 1, params[2], "For a derivative all are recorded. Give a smaller max_steps, or larger steps.")
 
-    def saved(params, times):
+    def saved(params):
         record, after = _search_recorded(params, plan)
-        return record.at(params[1], after.count, times), after
+        found = record.at(params[1], after.count, times)
+        return found if plan.events is not None else dataclasses.replace(found, previous=None), after
 
-    return eqx.filter_jvp(saved, moving, changes)
+    return eqx.filter_jvp(saved, (params,), (tangents[0],))
 
 
 @eqx.filter_custom_jvp
@@ -100,9 +117,9 @@ def _tangents(primals, tangents):
     (of_system, of_integrator, of_start), _ = tangents
     record, after = _search_recorded(params, plan)
     moved, rest = eqx.partition(params[:2], _given((of_system, of_integrator)))
-    moving, still = eqx.partition(record.states, eqx.is_inexact_array)
+    moving, still = eqx.partition(record.states, _can_move(record.states, of_start))
     arrays, static = eqx.partition((rest, still), eqx.is_array)
-    values = _Walked(moved, moving, arrays, record.steps, after.count)
+    values = _Walked(moved, moving, arrays, record.steps, after.count, plan.pace.is_done(record.states.t[after.count], after.count))
     start = jax.tree.map(
         lambda rows, tangent: (
             None if rows is None else jnp.zeros_like(rows) if tangent is None else jnp.zeros_like(rows).at[0].set(tangent)
@@ -129,16 +146,21 @@ class _Walked(eqx.Module):
     """all other arrays of the system, the integrator and the recorded states"""
     steps: Float[Array, "capacity"]
     count: Int[Array, ""]
+    ended: Bool[Array, ""]
+    """whether the last step led to the end of the run"""
 
     def step(self, static: Any, i: Array) -> tuple[Callable[[Any, Any], Any], Any, Any]:
         """Step i as a function of what is differentiated and of the state it starts from; and these two."""
         others, still = eqx.combine(self.rest, static)
         still, following = _row(still, i), eqx.combine(_row(self.rows, i + 1), _row(still, i + 1))
+        last = self.ended & (i == self.count - 1)
 
         def step(moved, state):
             system, integrator = eqx.combine(moved, others)
-            new, _, _ = integrator.step(system, eqx.combine(state, still), None, self.steps[i], known=following)
-            return eqx.filter(new, eqx.is_inexact_array)
+            start = eqx.combine(state, still)
+            h = to_the_same_end(self.steps[i], last, start.t)
+            new, _, _ = integrator.step(system, start, None, h, known=following)
+            return eqx.filter(new, _given(state))
 
         return step, self.moved, _row(self.rows, i)
 
@@ -191,6 +213,13 @@ def _product(walked: _Walked, static: Any, x: Any) -> Any:
 
     changes = jax.lax.map(change, jnp.arange(walked.steps.shape[0]))
     return p, jax.tree.map(lambda leaf, new: leaf.at[1:].add(-new), rows, changes)
+
+
+def _can_move(states: State, of_start: State) -> State:
+    """The numbers of a state that may have a derivative: what it remembers has none, nor has time, unless the start moves in time."""
+    wanted = jax.tree.map(eqx.is_inexact_array, states)
+    no_memory = jax.tree.map(lambda _: False, states.memory)
+    return dataclasses.replace(wanted, t=of_start.t is not None, memory=no_memory)
 
 
 def _given(tangents: Any) -> Any:

@@ -7,11 +7,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from .integrators.base import AbstractIntegrator
-from .system.equations import AbstractSystem
-from .system.state import State
-from .system.statics.fastest import Modes, fastest
-from .system.system import System
+from ..integrators.base import AbstractIntegrator
+from ..system.equations import AbstractSystem
+from ..system.state import State
+from ..system.statics.fastest import Modes, fastest
+from ..system.system import System
 
 _FEWEST = 10
 """Runs of fewer steps are not looked at."""

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from .system.parameters import is_traced
-from .system.state import State
+from ..system.parameters import is_traced, usable
+from ..system.state import State
 
 _LARGEST = 4e9
 """bytes that saved states may take"""
@@ -51,7 +51,7 @@ Steps = EvenSteps | np.ndarray | Array
 def read_steps(step: Any, span: Any) -> Steps:
     """The argument `step` of `simulate`: a number, or an array of sizes."""
     if np.ndim(step) == 1:
-        return jnp.asarray(step, dtype=float) if is_traced(step) else _read_sizes(step, span)
+        return _read_traced_sizes(step) if is_traced(step) else _read_sizes(step, span)
     if is_traced(step):
         raise ValueError("a fixed step cannot be traced (its number is a shape): give step=jnp.full(n, h) instead.")
     try:
@@ -73,6 +73,12 @@ def _read_sizes(step: Any, span: Any) -> np.ndarray:
     if not is_traced(span) and abs(sizes.sum() - span) > 1e-6 * max(span, sizes[-1]):
         raise ValueError(f"the given steps add up to {sizes.sum():.9g} s, but t1 - t0 = {float(span):.9g} s.")
     return sizes
+
+
+def _read_traced_sizes(step: Any) -> Array:
+    sizes = jnp.asarray(step, dtype=float)
+    known = jax.lax.stop_gradient(sizes)
+    return usable(sizes, jnp.all(known >= 0) & jnp.all((known[:-1] > 0) | (known[1:] == 0)))
 
 
 def rows_in_memory(state: State) -> int:
