@@ -90,6 +90,7 @@ from .system.contact.traction import LubricatedTraction as LubricatedTraction
 from .system.elements import Axis as Axis
 from .system.elements import ground as ground
 from .system.equations import AbstractSystem as AbstractSystem
+from .system.equations import free_acceleration as free_acceleration
 from .system.forces.base import AbstractForce as AbstractForce
 from .system.forces.functions import ForceFunction as ForceFunction
 from .system.forces.gravity import Gravity as Gravity

@@ -330,6 +330,15 @@ def acceleration_b(system: AbstractSystem, q: Array, v: Array, t: Array, x: Arra
     return system.solve_mass(q, system.stiff_force(*_arguments(q, v, t, x)))
 
 
+def free_acceleration(system: AbstractSystem, memory: Memory, q: Array, v: Array, t: Array, x: Array) -> tuple[Array, Array]:
+    """(q'', x') of a system without multipliers, by all its forces: what an explicit method asks. `memory` is that of the last state."""
+    system = system.recall(memory)
+    a = acceleration_a(system, q, v, t, x)
+    if system.stiff_coordinates():
+        a = a + acceleration_b(system, q, v, t, x)
+    return a, state_rate(system, x, q, v, t)
+
+
 @eqx.filter_jit
 def largest_contact_power(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Float[Array, ""]:
     """W, of any body. With the arguments of an evaluation of A it is free: XLA computes the contacts once."""
