@@ -21,6 +21,7 @@ from .system.equations import AbstractSystem
 from .system.faults.blame import not_finite
 from .system.faults.validity import expectations
 from .system.frames import Frame
+from .system.mechanism import AbstractMechanism
 from .system.observing.reactions import contact_loads, contact_places, joint_reaction
 from .system.observing.views import PointView, Scene
 from .system.parameters import is_traced, read, unknown, vector
@@ -317,7 +318,7 @@ class Solution(eqx.Module):
 # What runs over rows stands here by name: a function made anew at each call would be compiled anew.
 
 
-def _frames(system: System, state: State) -> Frame:
+def _frames(system: AbstractMechanism, state: State) -> Frame:
     return system.frames(state.q, state.v)
 
 
@@ -330,31 +331,31 @@ def _violation(system: AbstractSystem, state: State) -> Array:
     return jnp.max(jnp.abs(system.constraint(state.q, state.t)), initial=0.0)
 
 
-def _reaction(system: System, state: State, joint: str) -> tuple[Array, Array]:
+def _reaction(system: AbstractMechanism, state: State, joint: str) -> tuple[Array, Array]:
     return joint_reaction(system, joint, state)
 
 
-def _contact(system: System, state: State, name: str) -> ContactLoads:
+def _contact(system: AbstractMechanism, state: State, name: str) -> ContactLoads:
     return contact_loads(system, name, state)
 
 
-def _point(system: System, state: State, body: str, local: Array) -> tuple[Array, Array, Array]:
+def _point(system: AbstractMechanism, state: State, body: str, local: Array) -> tuple[Array, Array, Array]:
     point = PointView(Scene(system, state), body, local)
     return point.position, point.velocity, point.acceleration
 
 
-def _load(system: System, states: State, element: str) -> tuple[Array, Array, dict[str, Array | None]]:
+def _load(system: AbstractMechanism, states: State, element: str) -> tuple[Array, Array, dict[str, Array | None]]:
     table, look, _ = system.owners()[element]
     wrench = _each_row(lambda system, state: look(Scene(system, state)).wrench, system, states)
     tension = "force" if "length" in table else "torque" if "angle" in table else ""
     return wrench.force, wrench.torque, _quantities(system, states, element, length="length", angle="angle", rate="rate", tension=tension)
 
 
-def _joint(system: System, states: State, joint: str) -> dict[str, Array | None]:
+def _joint(system: AbstractMechanism, states: State, joint: str) -> dict[str, Array | None]:
     return _quantities(system, states, joint, angle="angle", rate="rate", travel="travel", travel_rate="travel_rate")
 
 
-def _quantities(system: System, states: State, owner: str, **wanted: str) -> dict[str, Array | None]:
+def _quantities(system: AbstractMechanism, states: State, owner: str, **wanted: str) -> dict[str, Array | None]:
     """Observables of an owner, those it has; two that are numbered, "angle1" and "angle2", as columns of one."""
     table = system.owners()[owner].table
     names = {key: [f"{owner}.{one}" for one in (name, f"{name}1", f"{name}2") if one in table] for key, name in wanted.items()}

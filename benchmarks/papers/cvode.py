@@ -99,4 +99,4 @@ def solution(system: mbd.AbstractSystem, run: Run) -> mbd.Solution:
     states = dataclasses.replace(states, t=jnp.asarray(run.times), q=jnp.asarray(run.states[:, :n]), v=jnp.asarray(run.states[:, n:]))
     final = jax.tree.map(lambda leaf: leaf[-1], states)
     zero = jnp.zeros((), jnp.int32)
-    return mbd.Solution(system.prepare(), states, final, {}, mbd.RESULTS.successful, zero, jnp.zeros(0))
+    return mbd.Solution(system, states, final, {}, mbd.RESULTS.successful, zero, jnp.zeros(0))

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ..solution import Solution
 from ..system.contact.base import AbstractContact, ContactLoads
 from ..system.frames import Frame
+from ..system.mechanism import AbstractMechanism
 from ..system.stacked.groups import map_elements
 from ..system.state import State
 from ..system.system import System
@@ -144,12 +145,12 @@ def report(bearing: "DeepGroove", solution: Solution) -> Report:
     )
 
 
-def _everything(system: System, state: State) -> tuple[Frame, dict[int, ContactLoads]]:
+def _everything(system: AbstractMechanism, state: State) -> tuple[Frame, dict[int, ContactLoads]]:
     """All frames, and the loads of every group of contacts."""
     frames = system.frames(state.q, state.v)
     loads = {}
     for number, (group, local, x) in enumerate(
-        zip(system.force_groups, system._geometry().forces, system._states_by_group(state.x), strict=True)
+        zip(system.force_groups, system.geometry.forces, system._states_by_group(state.x), strict=True)
     ):
         if isinstance(group.element, AbstractContact):
             loads[number] = map_elements(lambda e, loc, f, s: e.loads(e.touch(loc, f), f, s), group.element, local, group.frames(frames), x)

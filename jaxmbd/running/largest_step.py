@@ -9,9 +9,9 @@ import numpy as np
 
 from ..integrators.base import AbstractIntegrator
 from ..system.equations import AbstractSystem
+from ..system.mechanism import AbstractMechanism
 from ..system.state import State
 from ..system.statics.fastest import Modes, fastest
-from ..system.system import System
 
 _FEWEST = 10
 """Runs of fewer steps are not looked at."""
@@ -32,7 +32,7 @@ def warn_of_step(system: AbstractSystem, method: AbstractIntegrator, state: Stat
         return
     modes, contacts = fastest(system, state, jnp.asarray(h), method.implicit_in_b)
     found = [_of_modes(system, modes, h)]
-    if isinstance(system, System):
+    if isinstance(system, AbstractMechanism):
         found += [_of_contacts(system.force_groups[number].names, stiffness) for number, stiffness in contacts.items()]
     limits = [(_largest(method, h, count, k, c), why) for motions in found for k, c, why in motions]
     limit, why = min(limits, default=(h, ""))

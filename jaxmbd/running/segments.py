@@ -57,7 +57,7 @@ def run_in_segments(job: Job, prescribed: Steps | None, max_steps: int | None, p
             "parameter."
         )
     if not bool(consistent):
-        solution = Solution(system, one_row(state), state, _stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0))
+        solution = Solution(job.system, one_row(state), state, _stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0))
         return starting.finish(solution, throw, starting.inconsistency(system, violation))
     if isinstance(prescribed, EvenSteps):
         warn_of_step(system, job.integrator, state, prescribed.size, min(len(prescribed), max_steps or _MAX_STEPS))
@@ -80,7 +80,7 @@ def run_in_segments(job: Job, prescribed: Steps | None, max_steps: int | None, p
     states, steps, orders = collected.stacked(reached)
     names = () if job.events is None else job.events.names
     stats = _stats(stretch, taken)
-    solution = Solution(system, states, reached, stats, result, stretch.blame, steps, orders, stretch.tried, event=event, events=names)
+    solution = Solution(job.system, states, reached, stats, result, stretch.blame, steps, orders, stretch.tried, event=event, events=names)
     return starting.finish(solution, throw)
 
 

@@ -92,22 +92,22 @@ def consistent_start(system: AbstractSystem) -> State:
     """The system's initial state, made consistent; raises SimulationError if that fails."""
     if not isinstance(system, System):
         check_shapes(system)
-    prepared, state, violation, consistent = _consistent(system)
+    state, violation, consistent = _consistent(system)
     if not bool(consistent & violation.balanced):
         stats: dict[str, Any] = {}
         zero = jnp.zeros((), jnp.int32)
         result = RESULTS.jammed_start if bool(consistent) else RESULTS.inconsistent_start
-        solution = Solution(prepared, one_row(state), state, stats, result, zero, jnp.zeros(0))
-        finish(solution, True, inconsistency(prepared, violation))
+        solution = Solution(system, one_row(state), state, stats, result, zero, jnp.zeros(0))
+        finish(solution, True, inconsistency(system, violation))
     return state
 
 
 @compiled_in_haste
-def _consistent(system: AbstractSystem) -> tuple[AbstractSystem, State, Violation, Array]:
+def _consistent(system: AbstractSystem) -> tuple[State, Violation, Array]:
     given, system = own_beginning(system), system.prepare()
     q, v = system.normalize(given.q, given.v)
     state, violation, assembled = start(system, jnp.zeros(()), q, v, given.x, given.memory)
-    return system, state, violation, assembled & violation.small(_CONSISTENT)
+    return state, violation, assembled & violation.small(_CONSISTENT)
 
 
 def inconsistency(system: AbstractSystem, violation: Violation) -> str:

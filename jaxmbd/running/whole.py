@@ -54,7 +54,7 @@ def run_whole(job: Job, sizes: Array | None, unusable: Array, capacity: int, com
     full = (after.result == RESULTS.successful) & ~(complete & asked.pace.is_done(final.t, after.count))
     result = RESULTS.where(full, RESULTS.max_steps_reached, after.result)
     names = () if job.events is None else job.events.names
-    return Solution(system, states, reached, stats(after), result, after.blame, steps, orders, after.tried, event=event, events=names)
+    return Solution(job.system, states, reached, stats(after), result, after.blame, steps, orders, after.tried, event=event, events=names)
 
 
 def end(job: Job, system: AbstractSystem, previous: State | None, final: State, after: loop.Stretch) -> tuple[State, Int[Array, ""]]:

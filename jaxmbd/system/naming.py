@@ -56,7 +56,7 @@ def set_values(system: "System", values: dict[str, Any]) -> "System":
         for depth in range(1, len(place.path)):
             for field, value in ordered(place.label, _follow(system, place.path[:depth])).items():
                 system = _put(system, (*place.path[:depth], field), value)
-    return eqx.tree_at(lambda s: s.geometry, system, None, is_leaf=lambda leaf: leaf is None)
+    return system
 
 
 def _left_out(name: str, place: _Place) -> str:

@@ -1,31 +1,20 @@
-"""What the machine runs: a model's bodies, joints and forces, stacked by kind (`stacked`), as one Module."""
+"""A built model as users hold it, `System`, and as it runs, `Prepared`."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from . import naming
-from .equations import AbstractSystem
-from .forces.base import AbstractForce
 from .forces.gravity import Gravity
-from .frames import Frame, Wrench, embed, ground_frame
-from .joints.penalties import penalty_wrench
-from .observing import energy
-from .observing.reactions import joint_reactions, multiplier_forces
-from .observing.views import owners_of_mechanism
+from .mechanism import AbstractMechanism
 from .stacked import stiff
-from .stacked.assembly import sum_by_owner
-from .stacked.groups import BodyGroup, ElementGroup, Geometry, LazyAngles, gather, map_elements
+from .stacked.groups import BodyGroup, ElementGroup, Geometry, gather
 from .state import Memory
 
 
-class System(AbstractSystem):
+class System(AbstractMechanism):
     """A built model. Every physical number is a leaf; `get` and `set` reach them by name. Made by `Model.build`."""
 
     body_groups: tuple[BodyGroup, ...]
@@ -39,12 +28,6 @@ class System(AbstractSystem):
     """The joints of such loops, as far as the initial configuration shows: their reactions are not unique."""
     redundant_rows: int | None = eqx.field(static=True, default=None)
     """How many rows follow from others; None: could not be counted at build."""
-    geometry: Geometry | None = None
-    """Derived from the rest by `prepare`."""
-    last_angles: Float[Array, "angles"] | None = None
-    """Set by `recall`; counts from the initial configuration."""
-
-    # --- parameters by name -----------------------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> Array:
         """The value of a parameter, e.g. `system.get("spring.stiffness")`."""
@@ -62,157 +45,14 @@ class System(AbstractSystem):
         """Every parameter once, by its shortest name. `get` and `set` know the whole path too: "floor.friction.kinetic" is "floor.kinetic"."""
         return naming.parameter_names(self)
 
-    # --- observables by name ----------------------------------------------------------------------------------------------------------
-
-    def owners(self):
-        return owners_of_mechanism(self)
-
-    # --- structure --------------------------------------------------------------------------------------------------------------------
-
-    @property
-    def body_names(self) -> tuple[str, ...]:
-        return tuple(name for group in self.body_groups for name in group.names)
-
-    def body_slices(self) -> dict[str, tuple[BodyGroup, int, slice]]:
-        """By body name: its group, its place in the group, its coordinates in q."""
-        found, start = {}, 0
-        for group in self.body_groups:
-            for i, name in enumerate(group.names):
-                found[name] = (group, i, slice(start, start + group.coordinates))
-                start += group.coordinates
-        return found
-
-    def row_slices(self) -> dict[str, tuple[int, int, slice]]:
-        """By joint name: the number of its group, its place in the group, its rows in Phi (empty for a penalty joint)."""
-        found, start = {}, 0
-        for g, group in enumerate(self.joint_groups):
-            width = 0 if group.element.penalty is not None else len(group.row_lengths())
-            for i, name in enumerate(group.names):
-                found[name] = (g, i, slice(start, start + width))
-                start += width
-        return found
-
-    def coordinate_lengths(self):
-        return tuple(flag for group in self.body_groups for _ in group.names for flag in group.body.lengths())
-
-    def coordinate_bodies(self):
-        widths = [group.coordinates for group in self.body_groups for _ in group.names]
-        return tuple(body for body, width in enumerate(widths) for _ in range(width))
-
-    def _normalisations(self) -> list[str]:
-        """The bodies that own a constraint row, in the order of the rows."""
-        return [name for group in self.body_groups if group.has_constraint() for name in group.names]
-
-    def row_lengths(self):
-        joints = (flag for group in self.joint_groups if group.element.penalty is None for _ in group.names for flag in group.row_lengths())
-        return (*joints, *(False for _ in self._normalisations()))
-
-    def essential_rows(self):
-        own = len(self._normalisations())
-        return (False,) * (len(self.row_lengths()) - own) + (True,) * own
-
-    def own_rows(self):
-        return len(self._normalisations())
-
-    def stiff_coordinates(self):
-        return stiff.coordinates(self)
-
-    def stiff_states(self):
-        return stiff.states(self)
-
-    def stiff_part(self):
-        return stiff.part(self)
-
-    def coupling(self):
-        """Bodies are coupled by the elements between them: the pattern follows from who touches whom."""
-        slices = [where for _, _, where in self.body_slices().values()] + [slice(0, 0)]  # the ground has no coordinates
-        n, rows = len(self.coordinate_lengths()), len(self.row_lengths())
-        motion, held, states = np.zeros((n, n), bool), np.zeros((rows, n), bool), []
-        for where in slices:
-            motion[where, where] = True
-        for group in (*self.joint_groups, *self.force_groups):
-            for place, bodies in enumerate(group.bodies):
-                # A reaction depends on where the bodies of its joint are.
-                joints = group.joints[place] if group.joints else ()
-                others = [body for number, i in joints for body in self.joint_groups[number].bodies[i]]
-                for i in bodies:
-                    for j in (*bodies, *others):
-                        motion[slices[i], slices[j]] = True
-        for group_number, place, where in self.row_slices().values():
-            for i in self.joint_groups[group_number].bodies[place]:
-                held[where, slices[i]] = True
-        own = rows - len(self._normalisations())
-        by_name = self.body_slices()
-        for row, name in enumerate(self._normalisations()):
-            held[own + row, by_name[name][2]] = True
-        for group in self.force_groups:
-            width = group.states()
-            for bodies in group.bodies if width else ():
-                depends = np.zeros((width, n), bool)
-                for i in bodies:
-                    depends[:, slices[i]] = True
-                states.append(depends)
-        return np.concatenate([motion, held, *states])
-
-    def may_be_redundant(self):
-        return self.redundant
-
     def watching(self, joints: tuple[str, ...] = (), rows: int | None = None) -> "System":
         """The same system, watching for rows that follow from others."""
         return dataclasses.replace(self, redundant=True, redundant_joints=joints, redundant_rows=rows)
 
-    def freedoms(self):
-        if self.redundant and self.redundant_rows is None:
-            return None
-        return len(self.coordinate_lengths()) - len(self.row_lengths()) + (self.redundant_rows or 0)
-
-    def coordinate_names(self):
-        names = []
-        for body, (group, _, _) in self.body_slices().items():
-            lengths = group.body.lengths()
-            turns = lengths.count(False)
-            rotation = ["angle"] if turns == 1 else [f"e{i}" for i in range(turns)]
-            names += [f"{body}.{component}" for component in (*"xyz"[: lengths.count(True)], *rotation)]
-        return tuple(names)
-
-    def describe_unknown(self, index):
-        for name, (_, _, where) in self.body_slices().items():
-            if where.start <= index < where.stop:
-                return f"body {name!r}"
-        index -= len(self.coordinate_lengths())
-        for name, (_, _, where) in self.row_slices().items():
-            if where.start <= index < where.stop:
-                return f"joint {name!r}"
-        rows = len(self.row_lengths())
-        if index < rows:
-            return f"body {self._normalisations()[index - rows]!r}"
-        index -= rows
-        for group in self.force_groups:
-            width = group.states()
-            for name in group.names:
-                index -= width
-                if index < 0:
-                    return f"force {name!r}"
-        return "unknown"
-
-    # --- the initial configuration ----------------------------------------------------------------------------------------------------
+    # Points and axes follow from the parameters anew whenever they are asked for: nothing here can be out of date.
 
     @property
-    def q0(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return jnp.concatenate([group.initial()[0].ravel() for group in self.body_groups])
-
-    @property
-    def v0(self) -> Array:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return jnp.concatenate([group.initial()[1].ravel() for group in self.body_groups])
-
-    @property
-    def x0(self) -> Array:
-        states = [group.initial_states() for group in self.force_groups]
-        return jnp.concatenate([jnp.zeros(0), *(state.ravel() for state in states)])
-
-    def prepare(self) -> "System":
-        if self.geometry is not None:
-            return self
+    def geometry(self) -> Geometry:  # pyright: ignore[reportIncompatibleVariableOverride]
         initial = self.frames(self.q0, self.v0)
         joints = tuple(group.local(initial) for group in self.joint_groups)
 
@@ -220,276 +60,67 @@ class System(AbstractSystem):
             shared = group.element.shares_axis
             return gather(dict(enumerate(joints)), [own[0] for own in group.joints]) if shared else group.local(initial)
 
-        geometry = Geometry(joints, tuple(local(group) for group in self.force_groups))
-        return eqx.tree_at(lambda s: s.geometry, self, geometry, is_leaf=lambda leaf: leaf is None)
+        return Geometry(joints, tuple(local(group) for group in self.force_groups))
 
-    def _geometry(self) -> Geometry:
-        geometry = self.prepare().geometry
-        assert geometry is not None
-        return geometry
+    @property
+    def last_angles(self) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return None
 
-    def recall(self, memory: Memory) -> "System":
+    def prepare(self) -> "Prepared":
+        return Prepared(self, self.geometry)  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
+
+    def recall(self, memory: Memory) -> "Prepared":
+        return self.prepare().recall(memory)
+
+    def stiff_part(self):
+        return self.prepare().stiff_part()
+
+
+class Prepared(AbstractMechanism):
+    """A system within a run, with all that follows from its parameters and need not be computed at every step. Nobody changes these: a run
+    makes one from a `System`, and hands back the latter."""
+
+    system: System
+    geometry: Geometry
+    last_angles: Float[Array, "angles"] | None = None
+    """rad, from the initial configuration on; what `recall` was told"""
+
+    def prepare(self) -> "Prepared":
+        return self
+
+    def recall(self, memory: Memory) -> "Prepared":
         return eqx.tree_at(lambda s: s.last_angles, self, memory.angles, is_leaf=lambda leaf: leaf is None)
 
-    # --- motion -----------------------------------------------------------------------------------------------------------------------
+    def stiff_part(self) -> "Prepared":
+        return stiff.part(self)
 
-    def _by_body(self, function: Callable[..., Any], *coordinates: Array) -> list[Any]:
-        """function(body, q_body, ...) for all bodies, one result a group."""
-        results, start = [], 0
-        for group in self.body_groups:
-            n, width = len(group.names), group.coordinates
-            parts = [c[start : start + n * width].reshape(n, width) for c in coordinates]
-            results.append(map_elements(function, group.body, *parts))
-            start += n * width
-        return results
+    def parameter_names(self):
+        return self.system.parameter_names()
 
-    def frames(self, q: Array, v: Array) -> Frame:
-        """All bodies as moving frames, in the order of `body_names`, and the ground as the last."""
-        frames = self._by_body(lambda body, q, v: body.frame(q, v), q, v)
-        frames.append(jax.tree.map(lambda leaf: leaf[None], ground_frame()))
-        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *frames)
+    @property
+    def body_groups(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.body_groups
 
-    def places(self, q: Array) -> Frame:
-        """The same at rest."""
-        frames = self.frames(q, jnp.zeros_like(q))
-        still = np.zeros(frames.position.shape)  # no array of JAX: nobody looks at velocities here, and they need no derivative
-        return dataclasses.replace(frames, velocity=still, angular_velocity=still)
+    @property
+    def joint_groups(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.joint_groups
 
-    def mass(self, q):
-        blocks = self._by_body(lambda body, q: body.mass_matrix(q), q)
-        dense, start = jnp.zeros((q.shape[0], q.shape[0]), q.dtype), 0
-        for block in blocks:
-            n, width, _ = block.shape
-            index = start + np.arange(n * width).reshape(n, width)
-            dense = dense.at[index[:, :, None], index[:, None, :]].set(block)
-            start += n * width
-        return dense
+    @property
+    def force_groups(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.force_groups
 
-    def mass_product(self, q, a):
-        products = self._by_body(lambda body, q, a: body.mass_product(q, a), q, a)
-        return jnp.concatenate([product.ravel() for product in products])
+    @property
+    def gravity(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.gravity
 
-    def solve_mass(self, q, force):
-        parts = self._by_body(lambda body, q, force: body.solve_mass(q, force), q, force)
-        return jnp.concatenate([part.ravel() for part in parts])
+    @property
+    def planar(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.planar
 
-    def motion_lengths(self):
-        return tuple(flag for group in self.body_groups for _ in group.names for flag in group.body.motion_lengths())
+    @property
+    def redundant(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.redundant
 
-    def motion_coordinates(self):
-        slices = self.body_slices().values()
-        return tuple(where.start for group, _, where in slices for _ in group.body.motion_lengths())
-
-    def to_motion(self, q, rates):
-        parts = self._by_body(lambda body, q, rates: body.to_motion(q, rates), q, rates)
-        return jnp.concatenate([part.ravel() for part in parts])
-
-    def from_motion(self, q, motion):
-        return self._by_motion(lambda body, q, motion: body.from_motion(q, motion), q, motion)
-
-    def move(self, q, motion):
-        return self._by_motion(lambda body, q, motion: body.move(q, motion), q, motion)
-
-    def _by_motion(self, function: Callable[..., Array], q: Array, motion: Array) -> Array:
-        """function(body, q_body, motion_body) of all bodies, one after the other."""
-        results, coordinate, place = [], 0, 0
-        for group in self.body_groups:
-            n, width, freedoms = len(group.names), group.coordinates, len(group.body.motion_lengths())
-            own = q[coordinate : coordinate + n * width].reshape(n, width)
-            part = motion[place : place + n * freedoms].reshape(n, freedoms)
-            results.append(map_elements(function, group.body, own, part).ravel())
-            coordinate, place = coordinate + n * width, place + n * freedoms
-        return jnp.concatenate(results)
-
-    def own_acceleration(self, q, v):
-        parts = self._by_body(lambda body, q, v: body.own_acceleration(q, v), q, v)
-        return jnp.concatenate([part.ravel() for part in parts])
-
-    def normalize(self, q, v):
-        pairs = self._by_body(lambda body, q, v: body.normalize(q, v), q, v)
-        return jnp.concatenate([p[0].ravel() for p in pairs]), jnp.concatenate([p[1].ravel() for p in pairs])
-
-    # --- angles over full turns -------------------------------------------------------------------------------------------------------
-
-    def _angles(self, frames: Frame) -> tuple[LazyAngles, LazyAngles]:
-        """Relative angles of joint groups and force groups, followed over full turns."""
-        geometry = self._geometry()
-        count = sum(len(group.names) * group.element.angles for group in self.joint_groups)
-        return (
-            LazyAngles(self.joint_groups, geometry.joints, frames, self.last_angles, 0),
-            LazyAngles(self.force_groups, geometry.forces, frames, self.last_angles, count),
-        )
-
-    def angles(self, q):
-        joints, forces = self._angles(self.places(q))
-        return jnp.concatenate([jnp.zeros(0), *(a.ravel() for a in joints), *(a.ravel() for a in forces)])
-
-    def first_angles(self):
-        return jnp.zeros(sum(len(group.names) * group.element.angles for group in (*self.joint_groups, *self.force_groups)))
-
-    # --- constraints ------------------------------------------------------------------------------------------------------------------
-
-    def _joint_rows(self, q: Array, t: Array, penalty: bool) -> list[Array]:
-        """Rows (n, width) of the joint groups that are held by multipliers, or of those held by penalties."""
-        frames = self.places(q)
-        angles, _ = self._angles(frames)
-        found = []
-        for group, local, angle in zip(self.joint_groups, self._geometry().joints, angles, strict=True):
-            if (group.element.penalty is not None) == penalty:
-                rows = map_elements(lambda e, loc, f, a: e.rows(loc, f, a, t), group.element, local, group.frames(frames), angle)
-                found.append(rows if group.rows is None else rows[:, np.asarray(group.rows)])
-        return found
-
-    def constraint(self, q, t):
-        own = self._by_body(lambda body, q: body.constraint(q), q)
-        rows = [*self._joint_rows(q, t, penalty=False), *own]
-        return jnp.concatenate([jnp.zeros(0, q.dtype), *(row.ravel() for row in rows)])
-
-    def _penalties(self, frames: Frame, t: Array) -> dict[int, tuple[Array, Wrench]]:
-        """By the number of the joint group: what stands in for the multipliers (n, width), and wrenches (n, moving bodies, 3)."""
-        angles, _ = self._angles(frames)
-        ground = len(self.body_names)
-        return {
-            number: map_elements(
-                lambda e, loc, f, a, group=group: penalty_wrench(e, loc, f, a, t, group.rows, group.moving(ground)),
-                group.element,
-                local,
-                group.frames(frames),
-                angle,
-            )
-            for number, (group, local, angle) in enumerate(zip(self.joint_groups, self._geometry().joints, angles, strict=True))
-            if group.element.penalty is not None
-        }
-
-    def penalty_multipliers(self, q: Array, v: Array, t: Array) -> dict[int, Float[Array, "n rows"]]:
-        """k Phi + c Phi' of every penalty row, which stands in for a multiplier; by the number of the joint group."""
-        return {number: multipliers for number, (multipliers, _) in self._penalties(self.frames(q, v), t).items()}
-
-    # --- forces -----------------------------------------------------------------------------------------------------------------------
-
-    def multiplier_forces(self):
-        return multiplier_forces(self)
-
-    def _wrenches(self, frames: Frame, t: Array, x: Array, multipliers: Array | None, wanted: Callable[[AbstractForce], bool]) -> Wrench:
-        """On every body, the sum over the force elements that are wanted."""
-        acting = self._wrenches_by_group(frames, t, x, multipliers, wanted)
-        owner = [body for group, _ in acting for bodies in group.bodies for body in bodies]
-        return self._sum([w.force.reshape(-1, 3) for _, w in acting], [w.torque.reshape(-1, 3) for _, w in acting], owner)
-
-    def _wrenches_by_group(
-        self,
-        frames: Frame,
-        t: Array,
-        x: Array,
-        multipliers: Array | None,
-        wanted: Callable[[AbstractForce], bool] = lambda element: True,
-    ) -> list[tuple[ElementGroup, Wrench]]:
-        """Of the force elements that are wanted: wrenches (n, bodies, 3) of each group."""
-        _, angles = self._angles(frames)
-        acting = [
-            parts
-            for parts in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True)
-            if wanted(parts[0].element)
-        ]
-        asked = {number for group, *_ in acting for number in group.joint_groups()}
-        reactions = joint_reactions(self, asked, frames, t, multipliers)
-        return [
-            (
-                group,
-                map_elements(
-                    lambda e, loc, f, a, s, *r: e.wrench(loc, f, a, t, s, *r),
-                    group.element,
-                    local,
-                    group.frames(frames),
-                    angle,
-                    state,
-                    *(gather(reactions, joints) for joints in zip(*group.joints, strict=True)),
-                ),
-            )
-            for group, local, angle, state in acting
-        ]
-
-    def _sum(self, forces: list[Array], torques: list[Array], owner: list[int]) -> Wrench:
-        """On every body."""
-        count = len(self.body_names)
-        return Wrench(sum_by_owner(forces, tuple(owner), count), sum_by_owner(torques, tuple(owner), count))
-
-    def _generalize(self, q: Array, total: Wrench) -> Array:
-        """Forces and torques on the bodies as forces on the coordinates."""
-        start, parts = 0, []
-        ends = np.cumsum([len(group.names) for group in self.body_groups])[:-1]
-        for force, torque, group in zip(jnp.split(total.force, ends), jnp.split(total.torque, ends), self.body_groups, strict=True):
-            n, width = len(group.names), group.coordinates
-            own = q[start : start + n * width].reshape(n, width)
-            parts.append(map_elements(lambda b, q, f, m: b.generalize(q, f, m), group.body, own, force, torque).ravel())
-            start += n * width
-        return jnp.concatenate(parts)
-
-    def _weights(self, *only: Gravity) -> Float[Array, "bodies 3"]:
-        masses = jnp.concatenate([group.body.mass for group in self.body_groups])
-        return masses[:, None] * sum((embed(g.acceleration) for g in only or self.gravity), jnp.zeros(3))
-
-    def force(self, q, v, t, *rest):
-        quadratic = self._by_body(lambda body, q, v: body.velocity_force(q, v), q, v)
-        *x, multipliers = rest if self.multiplier_forces() else (*rest, None)
-        applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, multipliers, lambda element: not element.stiff)
-        if self.gravity:
-            applied = Wrench(applied.force + self._weights(), applied.torque)
-        return self._generalize(q, applied) + jnp.concatenate([part.ravel() for part in quadratic])
-
-    def stiff_force(self, q, v, t, *x):
-        frames, total = self.frames(q, v), []
-        if any(group.element.stiff for group in self.force_groups):
-            total.append(self._wrenches(frames, t, x[0] if x else self.x0, None, lambda element: element.stiff))
-        if penalties := self._penalties(frames, t):
-            held = [self.joint_groups[number] for number in penalties]
-            owner = [bodies[i] for group in held for bodies in group.bodies for i in group.moving(len(self.body_names))]
-            wrenches = [wrench for _, wrench in penalties.values()]
-            total.append(self._sum([w.force.reshape(-1, 3) for w in wrenches], [w.torque.reshape(-1, 3) for w in wrenches], owner))
-        return self._generalize(q, jax.tree.map(lambda *parts: sum(parts), *total)) if total else jnp.zeros_like(q)
-
-    def contact_power(self, q, v, t, *x):
-        frames = self.frames(q, v)
-        applied = self._wrenches(frames, t, x[0] if x else self.x0, None, lambda element: element.is_contact)
-        return jnp.sum(applied.force * frames.velocity[:-1] + applied.torque * frames.angular_velocity[:-1], axis=1)
-
-    def _states_by_group(self, x: Array) -> list[Array]:
-        found, start = [], 0
-        for group in self.force_groups:
-            n, width = len(group.names), group.states()
-            found.append(x[start : start + n * width].reshape(n, width))
-            start += n * width
-        return found
-
-    def state_rate(self, x, q, v, t):
-        if x.shape[-1] == 0:
-            return x
-        frames = self.frames(q, v)
-        _, angles = self._angles(frames)
-        rates = [jnp.zeros(0)]
-        for group, local, angle, state in zip(self.force_groups, self._geometry().forces, angles, self._states_by_group(x), strict=True):
-            if state.shape[1] > 0:
-                rate = map_elements(
-                    lambda e, loc, f, a, s: e.state_rate(loc, f, a, t, s),
-                    group.element,
-                    local,
-                    group.frames(frames),
-                    angle,
-                    state,
-                )
-                rates.append(rate.ravel())
-        return jnp.concatenate(rates)
-
-    # --- energy -----------------------------------------------------------------------------------------------------------------------
-
-    def potential_energy(self, q, t):
-        return jnp.sum(energy.stored(self, q, t))
-
-    def workers(self):
-        return energy.workers(self)
-
-    def efforts(self, state):
-        return energy.efforts(self, state)
-
-    def flows(self, state, efforts):
-        return energy.flows(self, state, efforts)
+    @property
+    def redundant_rows(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.redundant_rows

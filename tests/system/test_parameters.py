@@ -212,10 +212,22 @@ def test_a_new_value_moves_the_geometry(system):
         np.testing.assert_allclose(carried, changed.get("hinge.point"), atol=1e-14)
 
 
-def test_a_prepared_system_forgets_its_geometry_when_a_value_is_set(system):
-    prepared = eqx.filter_jit(lambda s: s.prepare())(system)
-    assert prepared.geometry is not None
-    assert prepared.set({"hinge.point": (0.5, 0.6, 0.7)}).geometry is None
+def test_the_system_of_a_solution_has_no_geometry_but_what_its_numbers_say():
+    """A point that is moved by `eqx.tree_at` moves the joint, as if it had been built so; the derivative is that of the run."""
+    rod = mbd.PlanarBody("rod", 1.0, 0.1, position=(0.5, 0.0))
+    model = mbd.Model([rod], [mbd.Revolute("hinge", mbd.ground, rod, point=(0.0, 0.0))], [mbd.Gravity((0.0, -9.81))])
+
+    @eqx.filter_jit
+    @eqx.filter_value_and_grad
+    def end(height, system):
+        moved = eqx.tree_at(lambda s: s.joint_groups[0].element.point, system, jnp.stack([0.0, height])[None])
+        return mbd.simulate(moved, 0.1, step=0.01).final.q[0]
+
+    used = mbd.simulate(model, 0.02, step=0.01).system
+    low, high, here, origin = (end(jnp.array(height), used) for height in (0.3 - 1e-5, 0.3 + 1e-5, 0.3, 0.0))
+    np.testing.assert_array_equal(here, end(jnp.array(0.3), model.build()))
+    assert abs(here[0] - origin[0]) > 1e-3
+    np.testing.assert_allclose(here[1], (high[0] - low[0]) / 2e-5, rtol=1e-6)
 
 
 def test_numbers_that_must_be_in_order_are_compared_after_all_are_set():

@@ -34,19 +34,18 @@ class Analysis(NamedTuple):
 def _evaluate(system: System, q):
     """Phi, Phi_q, Phi_t, Phi' at q (None: at the start), the rows to keep, and the given velocities."""
     t = jnp.zeros(())
-    system = system.prepare().recall(first_memory(system))
+    prepared = system.recall(first_memory(system))
     q = system.q0 if q is None else q
-    jacobian = constraint_jacobian(system, q, t)
+    jacobian = constraint_jacobian(prepared, q, t)
     essential = jnp.asarray(system.essential_rows(), dtype=float)
     kept = choose_rows(jacobian, essential, jnp.ones_like(essential))
-    at_rest = constraint_rate(system, q, jnp.zeros_like(q), t)
-    return constraint(system, q, t), jacobian, at_rest, at_rest + jacobian @ system.v0, kept, system.v0
+    at_rest = constraint_rate(prepared, q, jnp.zeros_like(q), t)
+    return constraint(prepared, q, t), jacobian, at_rest, at_rest + jacobian @ system.v0, kept, system.v0
 
 
 @compiled_in_haste
 def _assemble(system: System, kept):
-    system = system.prepare().recall(first_memory(system))
-    return project_position(system, system.q0, jnp.zeros(()), kept)[0]
+    return project_position(system.recall(first_memory(system)), system.q0, jnp.zeros(()), kept)[0]
 
 
 def analyse(system: System) -> Analysis:

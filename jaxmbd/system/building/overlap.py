@@ -45,8 +45,7 @@ def check_overlaps(system: System, contacts: Sequence[AbstractContact]) -> None:
 @compiled_in_haste
 def _depths(system: System) -> list[tuple[Array, Array]]:
     """Of every group of contacts: the deepest spot of each pair, and the pair's size."""
-    frames, geometry = system.frames(system.q0, jnp.zeros_like(system.q0)), system.prepare().geometry
-    assert geometry is not None
+    frames, geometry = system.frames(system.q0, jnp.zeros_like(system.q0)), system.geometry
 
     def of(contact, local, frames):
         return jnp.max(contact.touch(local, frames).depth), contact.size()

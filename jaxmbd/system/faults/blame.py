@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..equations import AbstractSystem, applied_force, count_rows, state_rate
+from ..mechanism import AbstractMechanism
 from ..stacked.groups import map_elements
 from ..state import State
-from ..system import System
 
 _TRIED = np.append(np.linspace(0.0, 1.0, 17), (1.5, 2.0, 4.0))
 """Where to look ahead of the last state, in units of the step that failed; farther than it went only if nothing is found on the way."""
@@ -38,7 +38,7 @@ def not_finite(system: AbstractSystem, state: State, h: Any) -> str:
 def _names(system: AbstractSystem) -> list[str]:
     """In the order of `_parts`."""
     rows = [system.describe_unknown(len(system.coordinate_lengths()) + i) for i in range(count_rows(system))]
-    if not isinstance(system, System):
+    if not isinstance(system, AbstractMechanism):
         return ["force(q, v, t)", "stiff_force(q, v, t)", "state_rate(x, q, v, t)", "mass(q)", *rows]
     forces = [f"{group.element.kind} {name!r}" for group in system.force_groups for name in group.names]
     held = [f"joint {name!r}" for group in system.joint_groups if group.element.penalty is not None for name in group.names]
@@ -62,7 +62,7 @@ def _look_ahead(system: AbstractSystem, state: State, ahead: Float[Array, "times
 def _parts(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, multipliers: Array) -> Bool[Array, "parts"]:
     """Whether each element is finite."""
     rows = jnp.isfinite(system.constraint(q, t))
-    if not isinstance(system, System):
+    if not isinstance(system, AbstractMechanism):
         arguments = (q, v, t) if x.shape[0] == 0 else (q, v, t, x)
         force = applied_force(system, q, v, t, x, multipliers)
         parts = (force, system.stiff_force(*arguments), state_rate(system, x, q, v, t), system.mass(q))
@@ -71,7 +71,7 @@ def _parts(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, multi
     _, angles = system._angles(frames)
     found = []
     wrenches = system._wrenches_by_group(frames, t, x, multipliers)
-    for (group, wrench), *own in zip(wrenches, system._geometry().forces, angles, system._states_by_group(x), strict=True):
+    for (group, wrench), *own in zip(wrenches, system.geometry.forces, angles, system._states_by_group(x), strict=True):
         rates = map_elements(lambda e, loc, a, s, f: e.state_rate(loc, f, a, t, s), group.element, *own, group.frames(frames))
         found.append(_each((wrench, rates), len(group.names)))
     for number, (_, wrench) in system._penalties(frames, t).items():

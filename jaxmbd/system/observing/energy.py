@@ -24,7 +24,7 @@ from ..state import State
 
 if TYPE_CHECKING:
     from ..equations import AbstractSystem
-    from ..system import System
+    from ..mechanism import AbstractMechanism
 
 
 class Flows(NamedTuple):
@@ -65,19 +65,19 @@ def _driving_power(system: "AbstractSystem", state: State, efforts: Array) -> Fl
 # --- a mechanism --------------------------------------------------------------------------------------------------------------------------
 
 
-def workers(system: "System") -> tuple[str, ...]:
+def workers(system: "AbstractMechanism") -> tuple[str, ...]:
     """Names, in the order of all arrays here."""
     groups = (*system.force_groups, *_held(system).values(), *_driven(system).values())
     rotors = [group for group in system.body_groups if group.body.driven]
     return tuple(name for group in (*groups, *rotors) for name in group.names) + tuple(g.name for g in system.gravity)
 
 
-def stored(system: "System", q: Array, t: Array) -> Float[Array, "workers"]:
+def stored(system: "AbstractMechanism", q: Array, t: Array) -> Float[Array, "workers"]:
     """J, of every worker."""
     frames = system.frames(q, jnp.zeros_like(q))
     _, angles = system._angles(frames)
     parts = [jnp.zeros(0, q.dtype)]
-    for group, local, angle in zip(system.force_groups, system._geometry().forces, angles, strict=True):
+    for group, local, angle in zip(system.force_groups, system.geometry.forces, angles, strict=True):
         parts.append(map_elements(lambda e, *args: e.potential(*args), group.element, local, group.frames(frames), angle))
     for group, rows in zip(_held(system).values(), system._joint_rows(q, t, penalty=True), strict=True):
         stiffness, _ = map_elements(lambda e, _, group=group: row_coefficients(e.penalty, group.row_lengths()), group.element, rows)
@@ -87,14 +87,14 @@ def stored(system: "System", q: Array, t: Array) -> Float[Array, "workers"]:
     return jnp.concatenate(parts)
 
 
-def efforts(system: "System", state: State) -> Float[Array, "efforts"]:
+def efforts(system: "AbstractMechanism", state: State) -> Float[Array, "efforts"]:
     """Multipliers of all rows of Phi, and k Phi + c Phi' of all rows that drive by penalties."""
     held = [number for number, group in _held(system).items() if group.element.driven]
     instead = system.penalty_multipliers(state.q, state.v, state.t) if held else {}
     return jnp.concatenate([state.multipliers * state.memory.kept_rows, *(instead[number].ravel() for number in held)])
 
 
-def flows(system: "System", state: State, efforts: Array) -> Flows:
+def flows(system: "AbstractMechanism", state: State, efforts: Array) -> Flows:
     q, v, t = state.q, state.v, state.t
     frames, ground = system.frames(q, v), len(system.body_names)
     energy, rise = jax.jvp(lambda q, t: stored(system, q, t), (q, t), (v, jnp.ones_like(t)))
@@ -117,7 +117,7 @@ def flows(system: "System", state: State, efforts: Array) -> Flows:
     return Flows(energy, power, jnp.concatenate([power[before] + rise[before], losses, power[after] + rise[after]]))
 
 
-def _losses(system: "System", state: State, efforts: Array) -> Float[Array, "held"]:
+def _losses(system: "AbstractMechanism", state: State, efforts: Array) -> Float[Array, "held"]:
     """What penalties supply, effort . Phi_t - c Phi'.Phi'. It is the sum of their power and of the rate of what they store, without the part
     that cancels there, in which the stiffness multiplies the errors of positions."""
     one, parts = jnp.ones_like(state.t), []
@@ -134,12 +134,12 @@ def _losses(system: "System", state: State, efforts: Array) -> Float[Array, "hel
     return jnp.concatenate(parts)
 
 
-def _held(system: "System") -> dict[int, ElementGroup]:
+def _held(system: "AbstractMechanism") -> dict[int, ElementGroup]:
     """The joints that penalties hold, by the number of their group."""
     return {number: group for number, group in enumerate(system.joint_groups) if group.element.penalty is not None}
 
 
-def _driven(system: "System") -> dict[int, ElementGroup]:
+def _driven(system: "AbstractMechanism") -> dict[int, ElementGroup]:
     """The joints that drive by multipliers, by the number of their group."""
     return {n: group for n, group in enumerate(system.joint_groups) if group.element.driven and group.element.penalty is None}
 
@@ -156,7 +156,9 @@ def _power(group: ElementGroup, wrench: Wrench, bodies: tuple[int, ...], frames:
     )
 
 
-def _drives(system: "System", q: Array, v: Array, frames: Frame, acting: list[tuple[ElementGroup, Wrench, tuple[int, ...]]]) -> list[Array]:
+def _drives(
+    system: "AbstractMechanism", q: Array, v: Array, frames: Frame, acting: list[tuple[ElementGroup, Wrench, tuple[int, ...]]]
+) -> list[Array]:
     """What rotors are kept turning with: the difference between what their coordinates feel of the forces on them, and all of it."""
     owner = [bodies[i] for group, _, which in acting for bodies in group.bodies for i in which]
     forces = [wrench.force.reshape(-1, 3) for _, wrench, _ in acting]

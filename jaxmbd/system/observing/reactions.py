@@ -16,24 +16,24 @@ from ..stacked.groups import ElementGroup, map_elements, pick
 from ..state import State
 
 if TYPE_CHECKING:
-    from ..system import System
+    from ..mechanism import AbstractMechanism
 
 
-def joint_reaction(system: "System", name: str, state: State) -> tuple[Array, Array]:
+def joint_reaction(system: "AbstractMechanism", name: str, state: State) -> tuple[Array, Array]:
     """Force and torque on the joint's second body, about the joint's point, in the ground's axes."""
     number, place, _ = system.row_slices()[name]
     found = reaction_at(system, number, place, state)
     return found.force, found.torque
 
 
-def reaction_at(system: "System", number: int, place: int, state: State) -> JointReaction:
+def reaction_at(system: "AbstractMechanism", number: int, place: int, state: State) -> JointReaction:
     """Of one joint, by the number of its group and its place in it."""
     frames, multipliers = system.frames(state.q, state.v), state.multipliers * state.memory.kept_rows
     group, parts = _parts(system, {number}, frames, state.t, multipliers)[number]
     return _reaction(group, state.t, *pick(parts, place))
 
 
-def multiplier_forces(system: "System") -> tuple[str, ...]:
+def multiplier_forces(system: "AbstractMechanism") -> tuple[str, ...]:
     """Descriptions of forces that depend on multipliers. Joints that penalties hold have reactions without them."""
     found = []
     for group in system.force_groups:
@@ -45,7 +45,9 @@ def multiplier_forces(system: "System") -> tuple[str, ...]:
     return tuple(found)
 
 
-def joint_reactions(system: "System", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None) -> dict[int, JointReaction]:
+def joint_reactions(
+    system: "AbstractMechanism", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None
+) -> dict[int, JointReaction]:
     """By the number of their group, the reactions of all its joints; None for multipliers if penalties hold them all."""
     parts = _parts(system, wanted, frames, t, multipliers)
     return {
@@ -54,7 +56,7 @@ def joint_reactions(system: "System", wanted: set[int], frames: Frame, t: Array,
 
 
 def _parts(
-    system: "System", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None
+    system: "AbstractMechanism", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None
 ) -> dict[int, tuple[ElementGroup, tuple[Any, ...]]]:
     """What `_reaction` needs of all joints of a group."""
     if not wanted:
@@ -70,7 +72,7 @@ def _parts(
             assert multipliers is not None
             begin, end = slices[group.names[0]][2].start, slices[group.names[-1]][2].stop
             pulls = multipliers[begin:end].reshape(len(group.names), -1)
-        found[number] = group, (group.element, system._geometry().joints[number], group.frames(frames), angles[number], pulls)
+        found[number] = group, (group.element, system.geometry.joints[number], group.frames(frames), angles[number], pulls)
     return found
 
 
@@ -100,7 +102,7 @@ def _reaction(
     return JointReaction(-force, -torque, about)
 
 
-def contact_places(system: "System") -> dict[str, list[tuple[int, int]]]:
+def contact_places(system: "AbstractMechanism") -> dict[str, list[tuple[int, int]]]:
     """By name, of a contact or of a group of contacts "name[0]", "name[1]", ...: numbers of their force groups and places in these."""
     found: dict[str, list[tuple[int, int]]] = {}
     members: dict[str, dict[int, tuple[int, int]]] = {}
@@ -117,13 +119,13 @@ def contact_places(system: "System") -> dict[str, list[tuple[int, int]]]:
 _MEMBER = re.compile(r"(.+)\[(\d+)\]")
 
 
-def contact_loads(system: "System", name: str, state: State) -> ContactLoads:
+def contact_loads(system: "AbstractMechanism", name: str, state: State) -> ContactLoads:
     """Gap, slip and forces of one contact, or of all contacts of a group."""
     places = contact_places(system)[name]
     frames, states = system.frames(state.q, state.v), system._states_by_group(state.x)
     parts, order = [], []
     for number in dict.fromkeys(number for number, _ in places):
-        group, local = system.force_groups[number], system._geometry().forces[number]
+        group, local = system.force_groups[number], system.geometry.forces[number]
         wanted = [i for i, (owner, _) in enumerate(places) if owner == number]
         index = np.array([places[i][1] for i in wanted])
         loads = lambda contact, local, frames, x: contact.loads(contact.touch(local, frames), frames, x)  # noqa: E731

@@ -24,7 +24,7 @@ from .reactions import contact_loads, contact_places, joint_reaction, reaction_a
 
 if TYPE_CHECKING:
     from ..equations import AbstractSystem
-    from ..system import System
+    from ..mechanism import AbstractMechanism
 
 
 class Scene:
@@ -134,9 +134,7 @@ class ElementView:
     def __init__(self, scene: Scene, name: str, is_joint: bool, number: int, place: int):
         self.scene, self.name = scene, name
         system = scene.system
-        groups, geometry = (
-            (system.joint_groups, system._geometry().joints) if is_joint else (system.force_groups, system._geometry().forces)
-        )
+        groups, geometry = (system.joint_groups, system.geometry.joints) if is_joint else (system.force_groups, system.geometry.forces)
         self.element, self.local = pick(groups[number].element, place), pick(geometry[number], place)
         self._joints = groups[number].joints[place] if groups[number].joints else ()
         self.frames: tuple[Frame, ...] = pick(groups[number].frames(scene.frames), place)
@@ -207,7 +205,7 @@ def owners_of_equations(system: "AbstractSystem") -> dict[str, Owner]:
     return whole | {name: Owner(WORKER | STORE, lambda scene, name=name: GroupView(scene, name, (name,))) for name in system.workers()}
 
 
-def owners_of_mechanism(system: "System") -> dict[str, Owner]:
+def owners_of_mechanism(system: "AbstractMechanism") -> dict[str, Owner]:
     """Bodies, joints, forces, contacts, groups of contacts, and the whole."""
     found = {"energy": Owner(ENERGY, lambda scene: scene)}
 
@@ -242,7 +240,7 @@ def owners_of_mechanism(system: "System") -> dict[str, Owner]:
     return found
 
 
-def _point(system: "System", body: str, text: str) -> Owner:
+def _point(system: "AbstractMechanism", body: str, text: str) -> Owner:
     size = 2 if system.planar else 3
     try:
         local = np.array([float(part) for part in text.split(",")])

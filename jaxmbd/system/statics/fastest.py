@@ -29,10 +29,10 @@ from ..equations import (
     total_force,
 )
 from ..frames import Frame
+from ..mechanism import AbstractMechanism
 from ..rotations import cross, dot
 from ..stacked.groups import map_elements
 from ..state import State
-from ..system import System
 
 _DIRECTIONS = 40
 """of Arnoldi's iteration"""
@@ -74,7 +74,7 @@ def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool)
         free[np.asarray(system.stiff_coordinates(), int)] = False
     modes = _modes(system, state, h, explicit_only, free)
     # A body on joints with multipliers moves less easily than it would by itself.
-    if not isinstance(system, System) or count_rows(system) > system.own_rows():
+    if not isinstance(system, AbstractMechanism) or count_rows(system) > system.own_rows():
         return modes, {}
     return modes, _contacts(system, state, explicit_only, free)
 
@@ -120,19 +120,19 @@ def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, 
 # --- contacts ---------------------------------------------------------------------------------------------------------------------------------
 
 
-def _contacts(system: System, state: State, explicit_only: bool, free: np.ndarray) -> dict[int, Stiffness]:
+def _contacts(system: AbstractMechanism, state: State, explicit_only: bool, free: np.ndarray) -> dict[int, Stiffness]:
     frames = system.frames(state.q, state.v)
     easy = _mobilities(system, state.q, state.v, free)
     gravity = jnp.sqrt(jnp.sum(sum((g.acceleration for g in system.gravity), jnp.zeros(())) ** 2))
     found = {}
-    for number, (group, local) in enumerate(zip(system.force_groups, system._geometry().forces, strict=True)):
+    for number, (group, local) in enumerate(zip(system.force_groups, system.geometry.forces, strict=True)):
         if isinstance(group.element, AbstractContact) and not (explicit_only and group.stiff):
             own = local, group.frames(frames), easy[np.asarray(group.bodies)]
             found[number] = map_elements(lambda e, local, f, m: _pair(e, local, f, m, gravity), group.element, *own)
     return found
 
 
-def _mobilities(system: System, q: Array, v: Array, free: np.ndarray) -> Float[Array, "frames 6 6"]:
+def _mobilities(system: AbstractMechanism, q: Array, v: Array, free: np.ndarray) -> Float[Array, "frames 6 6"]:
     """By body, and for the ground: (acceleration, angular acceleration) by (force, torque)."""
 
     def one(body, q, v, free):
