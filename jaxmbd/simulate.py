@@ -93,7 +93,7 @@ def simulate(
         system,
         method,
         chosen,
-        own_beginning(system) if initial is None else fitting(system, initial),
+        own_beginning(system.nameless()) if initial is None else fitting(system, initial),
         **options,
     )
     if is_traced(job, steps):
@@ -104,7 +104,9 @@ def simulate(
         levels = {} if job.events is None else {f"level of event {event.name!r}": event.level for event in job.events.events}
         settings, values = traced_settings(numbers | levels)
         unusable = first_unusable(system, values)
-        solution = run_whole(job, sizes, unusable, capacity=count, complete=steps is None or count == wanted, adjoint=differentiated)
-        solution = dataclasses.replace(solution, settings=settings)
+        solution = run_whole(
+            job.nameless(), sizes, unusable, capacity=count, complete=steps is None or count == wanted, adjoint=differentiated
+        )
+        solution = dataclasses.replace(solution, system=system, settings=settings)
         return solution.raise_if_failed() if throw else solution
     return run_in_segments(job, steps, max_steps, progress, throw)

@@ -320,3 +320,26 @@ class TestBadInput:
     def test_something_else_than_a_model_is_refused(self):
         with pytest.raises(ValueError, match=r"must be an mbd\.Model"):
             mbd.simulate("pendulum", 1.0)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_renamed_model_does_not_compile_again():
+    """Names are not part of what is compiled; what comes back has those of its own model."""
+
+    def model(*names):
+        one, two = (mbd.PlanarBody(name, 1.0, 0.1, position=(x, 0.0)) for name, x in zip(names, (0.5, 1.5), strict=False))
+        hinges = [mbd.Revolute(names[2], mbd.ground, one, point=(0.0, 0.0)), mbd.Revolute(names[3], one, two, point=(1.0, 0.0))]
+        return mbd.Model(
+            [one, two], hinges, [mbd.TorsionSpringDamper(names[4], mbd.ground, one, stiffness=1.0), mbd.Gravity((0.0, -9.81), names[5])]
+        )
+
+    with compilations() as first:
+        mbd.simulate(model("upper", "lower", "shoulder", "elbow", "spring", "gravity"), 0.02, step=0.01)
+    renamed = model("arm", "hand", "left", "right", "band", "weight")
+    with compilations() as second:
+        solution = mbd.simulate(renamed, 0.02, step=0.01)
+    assert len(first) > 0
+    assert second == []
+    assert solution.system.body_names == ("arm", "hand")
+    assert {"arm.x", "left.angle", "band.torque", "weight.work"} <= set(solution.observable_names())
+    with pytest.raises(mbd.SimulationError, match="'band'"):
+        mbd.simulate(renamed.build().set({"band.stiffness": 1e308, "band.free_angle": 1e3}), 0.02, step=0.01)

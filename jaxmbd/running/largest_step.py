@@ -30,7 +30,7 @@ def warn_of_step(system: AbstractSystem, method: AbstractIntegrator, state: Stat
     """
     if count < _FEWEST or method.amplification(h, 0.0, 0.0) is None:
         return
-    modes, contacts = fastest(system, state, jnp.asarray(h), method.implicit_in_b)
+    modes, contacts = fastest(system.nameless(), state, jnp.asarray(h), method.implicit_in_b)
     found = [_of_modes(system, modes, h)]
     if isinstance(system, AbstractMechanism):
         found += [_of_contacts(system.force_groups[number].names, stiffness) for number, stiffness in contacts.items()]

@@ -49,7 +49,7 @@ def _rows_at(integrator: AbstractIntegrator, record: Record, count: Array, times
 
 
 def run_in_segments(job: Job, prescribed: Steps | None, max_steps: int | None, progress: bool, throw: bool) -> Solution:
-    stripped = _strip(job)
+    stripped = _strip(job.nameless())
     system, state, stretch, violation, consistent = _begin(stripped)
     if is_traced(consistent, state):
         raise ValueError(
@@ -58,9 +58,9 @@ def run_in_segments(job: Job, prescribed: Steps | None, max_steps: int | None, p
         )
     if not bool(consistent):
         solution = Solution(job.system, one_row(state), state, _stats(stretch, 0), stretch.result, stretch.blame, jnp.zeros(0))
-        return starting.finish(solution, throw, starting.inconsistency(system, violation))
+        return starting.finish(solution, throw, starting.inconsistency(job.system, violation))
     if isinstance(prescribed, EvenSteps):
-        warn_of_step(system, job.integrator, state, prescribed.size, min(len(prescribed), max_steps or _MAX_STEPS))
+        warn_of_step(job.system, job.integrator, state, prescribed.size, min(len(prescribed), max_steps or _MAX_STEPS))
     max_steps = _bound_steps(state, prescribed, max_steps, save_all=job.saveat.steps)
     collected = _Collected.begin(job, state)
     taken = 0

@@ -1,5 +1,6 @@
 """Where a run starts: a state that satisfies the constraints and the equations of motion."""
 
+import dataclasses
 from typing import Any
 
 import equinox as eqx
@@ -49,6 +50,10 @@ class Job(eqx.Module):
     saveat: SaveAt
     events: Events | None
 
+    def nameless(self) -> "Job":
+        """For the compiler, to which names are nothing. Only conditions of events look quantities up by name while they are traced."""
+        return self if self.events is not None else dataclasses.replace(self, system=self.system.nameless())
+
 
 @eqx.filter_jit
 def own_beginning(system: AbstractSystem) -> Beginning:
@@ -92,7 +97,7 @@ def consistent_start(system: AbstractSystem) -> State:
     """The system's initial state, made consistent; raises SimulationError if that fails."""
     if not isinstance(system, System):
         check_shapes(system)
-    state, violation, consistent = _consistent(system)
+    state, violation, consistent = _consistent(system.nameless())
     if not bool(consistent & violation.balanced):
         stats: dict[str, Any] = {}
         zero = jnp.zeros((), jnp.int32)

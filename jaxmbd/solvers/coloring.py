@@ -4,6 +4,7 @@ Columns that share no row can be differentiated together (Curtis, Powell, Reid 1
 of its links have coordinates.
 """
 
+import functools
 from collections.abc import Callable
 
 import jax
@@ -28,11 +29,17 @@ def color_columns(pattern: np.ndarray) -> np.ndarray:
     return colors
 
 
+@functools.lru_cache(maxsize=256)
+def _kept_colors(shape: tuple[int, ...], pattern: bytes) -> np.ndarray:
+    """`color_columns`, once for a pattern: every trace of a step asks again."""
+    return color_columns(np.frombuffer(pattern, bool).reshape(shape))
+
+
 def jacobian(function: Callable[[Array], Array], at: Float[Array, "columns"], pattern: np.ndarray | None) -> Float[Array, "rows columns"]:
     """The exact Jacobian. `pattern` is True wherever it may be nonzero; None: anywhere."""
     if pattern is None:
         return jax.jacfwd(function)(at)
-    colors = color_columns(pattern)
+    colors = _kept_colors(pattern.shape, pattern.tobytes())
     count = int(colors.max(initial=-1)) + 1
     if count > _WORTH_IT * at.shape[0]:
         return jax.jacfwd(function)(at)

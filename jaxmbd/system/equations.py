@@ -209,6 +209,10 @@ class AbstractSystem(eqx.Module):
         """What a person calls the entries of q; empty if they have no names."""
         return ()
 
+    def nameless(self) -> "AbstractSystem":
+        """The same system for the compiler: a program that was compiled for it serves all that differ in names only."""
+        return self
+
     def prepare(self) -> "AbstractSystem":
         """The same system with everything done that need not be done every step."""
         return self

@@ -18,9 +18,9 @@ from .joints.penalties import penalty_wrench
 from .observing import energy
 from .observing.reactions import joint_reactions, multiplier_forces
 from .observing.views import owners_of_mechanism
-from .stacked import stiff
 from .stacked.assembly import sum_by_owner
 from .stacked.groups import BodyGroup, ElementGroup, Geometry, LazyAngles, gather, map_elements
+from .stacked.layout import Layout
 
 
 class AbstractMechanism(AbstractSystem):
@@ -31,6 +31,7 @@ class AbstractMechanism(AbstractSystem):
     force_groups: eqx.AbstractVar[tuple[ElementGroup, ...]]
     gravity: eqx.AbstractVar[tuple[Gravity, ...]]
     planar: eqx.AbstractVar[bool]
+    layout: eqx.AbstractVar[Layout]
     redundant: eqx.AbstractVar[bool]
     redundant_rows: eqx.AbstractVar[int | None]
     geometry: eqx.AbstractVar[Geometry]
@@ -49,81 +50,44 @@ class AbstractMechanism(AbstractSystem):
 
     def body_slices(self) -> dict[str, tuple[BodyGroup, int, slice]]:
         """By body name: its group, its place in the group, its coordinates in q."""
-        found, start = {}, 0
-        for group in self.body_groups:
-            for i, name in enumerate(group.names):
-                found[name] = (group, i, slice(start, start + group.coordinates))
-                start += group.coordinates
-        return found
+        owners = ((name, group, i) for group in self.body_groups for i, name in enumerate(group.names))
+        return {name: (group, i, where) for (name, group, i), where in zip(owners, self.layout.body_slices, strict=True)}
 
     def row_slices(self) -> dict[str, tuple[int, int, slice]]:
         """By joint name: the number of its group, its place in the group, its rows in Phi (empty for a penalty joint)."""
-        found, start = {}, 0
-        for g, group in enumerate(self.joint_groups):
-            width = 0 if group.element.penalty is not None else len(group.row_lengths())
-            for i, name in enumerate(group.names):
-                found[name] = (g, i, slice(start, start + width))
-                start += width
-        return found
+        slices = self.layout.row_slices
+        return {name: (g, i, slices[g][i]) for g, group in enumerate(self.joint_groups) for i, name in enumerate(group.names)}
 
     def coordinate_lengths(self):
-        return tuple(flag for group in self.body_groups for _ in group.names for flag in group.body.lengths())
+        return self.layout.coordinate_lengths
 
     def coordinate_bodies(self):
-        widths = [group.coordinates for group in self.body_groups for _ in group.names]
-        return tuple(body for body, width in enumerate(widths) for _ in range(width))
-
-    def _normalisations(self) -> list[str]:
-        """The bodies that own a constraint row, in the order of the rows."""
-        return [name for group in self.body_groups if group.has_constraint() for name in group.names]
+        return self.layout.coordinate_bodies
 
     def row_lengths(self):
-        joints = (flag for group in self.joint_groups if group.element.penalty is None for _ in group.names for flag in group.row_lengths())
-        return (*joints, *(False for _ in self._normalisations()))
+        return self.layout.row_lengths
 
     def essential_rows(self):
-        own = len(self._normalisations())
+        own = self.own_rows()
         return (False,) * (len(self.row_lengths()) - own) + (True,) * own
 
     def own_rows(self):
-        return len(self._normalisations())
+        return len(self.layout.row_owners)
+
+    def motion_lengths(self):
+        return self.layout.motion_lengths
+
+    def motion_coordinates(self):
+        return self.layout.motion_coordinates
 
     def stiff_coordinates(self):
-        return stiff.coordinates(self)
+        return self.layout.stiff_coordinates
 
     def stiff_states(self):
-        return stiff.states(self)
+        return self.layout.stiff_states
 
     def coupling(self):
-        """Bodies are coupled by the elements between them: the pattern follows from who touches whom."""
-        slices = [where for _, _, where in self.body_slices().values()] + [slice(0, 0)]  # the ground has no coordinates
-        n, rows = len(self.coordinate_lengths()), len(self.row_lengths())
-        motion, held, states = np.zeros((n, n), bool), np.zeros((rows, n), bool), []
-        for where in slices:
-            motion[where, where] = True
-        for group in (*self.joint_groups, *self.force_groups):
-            for place, bodies in enumerate(group.bodies):
-                # A reaction depends on where the bodies of its joint are.
-                joints = group.joints[place] if group.joints else ()
-                others = [body for number, i in joints for body in self.joint_groups[number].bodies[i]]
-                for i in bodies:
-                    for j in (*bodies, *others):
-                        motion[slices[i], slices[j]] = True
-        for group_number, place, where in self.row_slices().values():
-            for i in self.joint_groups[group_number].bodies[place]:
-                held[where, slices[i]] = True
-        own = rows - len(self._normalisations())
-        by_name = self.body_slices()
-        for row, name in enumerate(self._normalisations()):
-            held[own + row, by_name[name][2]] = True
-        for group in self.force_groups:
-            width = group.states()
-            for bodies in group.bodies if width else ():
-                depends = np.zeros((width, n), bool)
-                for i in bodies:
-                    depends[:, slices[i]] = True
-                states.append(depends)
-        return np.concatenate([motion, held, *states])
+        return self.layout.coupling
 
     def may_be_redundant(self):
         return self.redundant
@@ -143,21 +107,19 @@ class AbstractMechanism(AbstractSystem):
         return tuple(names)
 
     def describe_unknown(self, index):
-        for name, (_, _, where) in self.body_slices().items():
-            if where.start <= index < where.stop:
-                return f"body {name!r}"
-        index -= len(self.coordinate_lengths())
+        n, rows, names = len(self.coordinate_lengths()), len(self.row_lengths()), self.body_names
+        if index < n:
+            return f"body {names[self.layout.coordinate_bodies[index]]!r}"
+        index -= n
         for name, (_, _, where) in self.row_slices().items():
             if where.start <= index < where.stop:
                 return f"joint {name!r}"
-        rows = len(self.row_lengths())
         if index < rows:
-            return f"body {self._normalisations()[index - rows]!r}"
+            return f"body {names[self.layout.row_owners[index - rows]]!r}"
         index -= rows
-        for group in self.force_groups:
-            width = group.states()
+        for group, kind in zip(self.force_groups, self.layout.forces, strict=True):
             for name in group.names:
-                index -= width
+                index -= kind.states
                 if index < 0:
                     return f"force {name!r}"
         return "unknown"
@@ -219,13 +181,6 @@ class AbstractMechanism(AbstractSystem):
         parts = self._by_body(lambda body, q, force: body.solve_mass(q, force), q, force)
         return jnp.concatenate([part.ravel() for part in parts])
 
-    def motion_lengths(self):
-        return tuple(flag for group in self.body_groups for _ in group.names for flag in group.body.motion_lengths())
-
-    def motion_coordinates(self):
-        slices = self.body_slices().values()
-        return tuple(where.start for group, _, where in slices for _ in group.body.motion_lengths())
-
     def to_motion(self, q, rates):
         parts = self._by_body(lambda body, q, rates: body.to_motion(q, rates), q, rates)
         return jnp.concatenate([part.ravel() for part in parts])
@@ -260,10 +215,9 @@ class AbstractMechanism(AbstractSystem):
     def _angles(self, frames: Frame) -> tuple[LazyAngles, LazyAngles]:
         """Relative angles of joint groups and force groups, followed over full turns."""
         geometry = self.geometry
-        count = sum(len(group.names) * group.element.angles for group in self.joint_groups)
         return (
             LazyAngles(self.joint_groups, geometry.joints, frames, self.last_angles, 0),
-            LazyAngles(self.force_groups, geometry.forces, frames, self.last_angles, count),
+            LazyAngles(self.force_groups, geometry.forces, frames, self.last_angles, self.layout.joint_angles),
         )
 
     def angles(self, q):
@@ -271,7 +225,7 @@ class AbstractMechanism(AbstractSystem):
         return jnp.concatenate([jnp.zeros(0), *(a.ravel() for a in joints), *(a.ravel() for a in forces)])
 
     def first_angles(self):
-        return jnp.zeros(sum(len(group.names) * group.element.angles for group in (*self.joint_groups, *self.force_groups)))
+        return jnp.zeros(self.layout.angles)
 
     # --- constraints ------------------------------------------------------------------------------------------------------------------
 
@@ -400,12 +354,8 @@ class AbstractMechanism(AbstractSystem):
         return jnp.sum(applied.force * frames.velocity[:-1] + applied.torque * frames.angular_velocity[:-1], axis=1)
 
     def _states_by_group(self, x: Array) -> list[Array]:
-        found, start = [], 0
-        for group in self.force_groups:
-            n, width = len(group.names), group.states()
-            found.append(x[start : start + n * width].reshape(n, width))
-            start += n * width
-        return found
+        kinds = zip(self.layout.forces, self.layout.state_slices, strict=True)
+        return [x[where].reshape(len(kind.bodies), kind.states) for kind, where in kinds]
 
     def state_rate(self, x, q, v, t):
         if x.shape[-1] == 0:

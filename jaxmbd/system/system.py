@@ -1,7 +1,8 @@
 """A built model as users hold it, `System`, and as it runs, `Prepared`."""
 
 import dataclasses
-from typing import Any
+import itertools
+from typing import Any, TypeVar
 
 import equinox as eqx
 from jaxtyping import Array, Float
@@ -11,7 +12,10 @@ from .forces.gravity import Gravity
 from .mechanism import AbstractMechanism
 from .stacked import stiff
 from .stacked.groups import BodyGroup, ElementGroup, Geometry, gather
+from .stacked.layout import Layout
 from .state import Memory
+
+_Group = TypeVar("_Group", BodyGroup, ElementGroup)
 
 
 class System(AbstractMechanism):
@@ -22,6 +26,7 @@ class System(AbstractMechanism):
     force_groups: tuple[ElementGroup, ...]
     gravity: tuple[Gravity, ...]
     planar: bool = eqx.field(static=True)
+    layout: Layout = eqx.field(static=True)
     redundant: bool = eqx.field(static=True, default=False)
     """Whether rows of Phi may follow from others, so that the run must choose among them."""
     redundant_joints: tuple[str, ...] = eqx.field(static=True, default=())
@@ -49,6 +54,16 @@ class System(AbstractMechanism):
         """The same system, watching for rows that follow from others."""
         return dataclasses.replace(self, redundant=True, redundant_joints=joints, redundant_rows=rows)
 
+    def nameless(self) -> "System":
+        return dataclasses.replace(
+            self,
+            body_groups=_numbered("body", self.body_groups),
+            joint_groups=_numbered("joint", self.joint_groups),
+            force_groups=_numbered("force", self.force_groups),
+            gravity=tuple(g.renamed(f"gravity {i}") for i, g in enumerate(self.gravity)),
+            redundant_joints=(),
+        )
+
     # Points and axes follow from the parameters anew whenever they are asked for: nothing here can be out of date.
 
     @property
@@ -74,6 +89,12 @@ class System(AbstractMechanism):
 
     def stiff_part(self):
         return self.prepare().stiff_part()
+
+
+def _numbered(kind: str, groups: tuple[_Group, ...]) -> tuple[_Group, ...]:
+    """With numbers for names."""
+    number = itertools.count()
+    return tuple(dataclasses.replace(group, names=tuple(f"{kind} {next(number)}" for _ in group.names)) for group in groups)
 
 
 class Prepared(AbstractMechanism):
@@ -116,6 +137,10 @@ class Prepared(AbstractMechanism):
     @property
     def planar(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.system.planar
+
+    @property
+    def layout(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.layout
 
     @property
     def redundant(self):  # pyright: ignore[reportIncompatibleVariableOverride]

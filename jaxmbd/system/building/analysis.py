@@ -50,12 +50,12 @@ def _assemble(system: System, kept):
 
 def analyse(system: System) -> Analysis:
     owners = [name for name, (_, _, where) in system.row_slices().items() for _ in range(where.stop - where.start)]
-    rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system, None))
+    rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system.nameless(), None))
     _check_finite(rows + drive, owners)
     if not np.max(np.abs(rows), initial=0.0) <= _SATISFIED:
-        q = _assemble(system, jnp.asarray(kept))
+        q = _assemble(system.nameless(), jnp.asarray(kept))
         if np.all(np.isfinite(q)):
-            rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system, q))
+            rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system.nameless(), q))
     dropped, basis = np.flatnonzero(kept == 0), np.flatnonzero(kept)
     # Each dropped row is a combination of kept ones; it must also ask for the same position and the same rate.
     weights, *_ = np.linalg.lstsq(jacobian[basis].T, jacobian[dropped].T, rcond=None)

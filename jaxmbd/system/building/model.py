@@ -18,6 +18,7 @@ from ..forces.gravity import Gravity
 from ..joints.base import AbstractJoint
 from ..parameters import is_traced, unknown
 from ..stacked.groups import BodyGroup, ElementGroup
+from ..stacked.layout import Layout
 from ..system import System
 from .analysis import Analysis, analyse
 from .overlap import check_overlaps
@@ -63,12 +64,14 @@ class Model:
         order = {name: i for i, name in enumerate(name for group in body_groups for name in group.names)}
         order[ground.name] = len(order)
         joint_groups = _groups([e for e in elements if isinstance(e, AbstractJoint)], order, planar)
+        force_groups = _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar, joint_groups)
         system = System(  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
             body_groups,
             joint_groups,
-            _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar, joint_groups),
+            force_groups,
             tuple(jax.tree.map(jnp.asarray, g) for g in gravity),
             planar,
+            Layout.of(body_groups, joint_groups, force_groups),
         )
         penalties_only = all(group.element.penalty is not None for group in system.joint_groups)
         if is_traced(system):

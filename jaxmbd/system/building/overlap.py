@@ -22,7 +22,7 @@ def check_overlaps(system: System, contacts: Sequence[AbstractContact]) -> None:
         return
     worst = (0.0, "", (), 0.0, 0.0, False)
     groups = [group for group in system.force_groups if isinstance(group.element, AbstractContact)]
-    for group, (depths, sizes) in zip(groups, _depths(system), strict=True):
+    for group, (depths, sizes) in zip(groups, _depths(system.nameless()), strict=True):
         for name, bodies, depth, size in zip(group.names, group.bodies, np.asarray(depths), np.asarray(sizes), strict=True):
             share = float(depth) / float(size)
             if name not in allowed and share > max(ALLOWED, worst[0]):

@@ -27,7 +27,7 @@ def not_finite(system: AbstractSystem, state: State, h: Any) -> str:
     if bad:
         found = [f"the state of {system.describe_unknown(i)}" for i in bad]
     else:
-        finite = np.asarray(_look_ahead(system, state, jnp.asarray(_TRIED * float(h))))
+        finite = np.asarray(_look_ahead(system.nameless(), state, jnp.asarray(_TRIED * float(h))))
         first = np.flatnonzero(~np.all(finite, axis=1))[:1]
         found = [name for i in first for name, fine in zip(names, finite[i], strict=True) if not fine]
     found = list(dict.fromkeys(found))

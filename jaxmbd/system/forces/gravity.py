@@ -21,3 +21,9 @@ class Gravity(eqx.Module):
     def __init__(self, acceleration: Any, name: str = "gravity"):
         self.name = read_name("force", name)
         self.acceleration = read(f"force {name!r}", "acceleration", self.parameters["acceleration"], acceleration)
+
+    def renamed(self, name: str) -> "Gravity":
+        copy = object.__new__(Gravity)
+        for field, value in (vars(self) | {"name": name}).items():
+            object.__setattr__(copy, field, value)
+        return copy

@@ -224,7 +224,7 @@ def owners_of_mechanism(system: "AbstractMechanism") -> dict[str, Owner]:
             found[name] = Owner(own, lambda scene, name=name: BodyView(scene, name), point)
     for groups, is_joint in ((system.joint_groups, True), (system.force_groups, False)):
         for number, group in enumerate(groups):
-            own = table(group.element, 0 if is_joint else group.states())
+            own = table(group.element, 0 if is_joint else system.layout.forces[number].states)
             for place, name in enumerate(group.names):
                 seen = (name, is_joint, number, place)
                 found[name] = Owner(own, lambda scene, seen=seen: ElementView(scene, *seen))

@@ -1,81 +1,59 @@
 """Family B by itself: those bodies of a system that penalty joints and stiff forces act on, and what is stiff between them."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from .groups import BodyGroup, ElementGroup, Geometry
+from .groups import BodyGroup, ElementGroup, Geometry, pick
+from .layout import ElementKind
 
 if TYPE_CHECKING:
-    from ..mechanism import AbstractMechanism
     from ..system import Prepared
-
-
-def _bodies(system: "AbstractMechanism") -> list[int]:
-    """By number."""
-    groups = (*system.joint_groups, *system.force_groups)
-    touched = {body for group in groups if group.stiff for bodies in group.bodies for body in bodies}
-    return sorted(touched - {len(system.body_names)})
-
-
-def coordinates(system: "AbstractMechanism") -> tuple[int, ...]:
-    """Places in q of the coordinates of `part`."""
-    slices = [where for _, _, where in system.body_slices().values()]
-    return tuple(i for body in _bodies(system) for i in range(slices[body].start, slices[body].stop))
-
-
-def states(system: "AbstractMechanism") -> tuple[int, ...]:
-    """Places in x of the states of `part`."""
-    widths = [(len(group.names) * group.states(), group.stiff) for group in system.force_groups]
-    return tuple(np.flatnonzero(np.repeat([stiff for _, stiff in widths], [width for width, _ in widths])).tolist())
 
 
 def part(prepared: "Prepared") -> "Prepared":
     """A smaller system of these bodies and elements alone, without gravity."""
-    system = prepared.system
-    kept = _bodies(system)
-    place = {body: i for i, body in enumerate(kept)} | {len(system.body_names): len(kept)}
-    groups: tuple[list[ElementGroup], ...] = ([], [])
-    locals_: tuple[list[Any], ...] = ([], [])
-    geometry, angles, start = prepared.geometry, [jnp.zeros(0)], 0
-    for kind, (all_groups, all_locals) in enumerate(((system.joint_groups, geometry.joints), (system.force_groups, geometry.forces))):
-        for group, local in zip(all_groups, all_locals, strict=True):
-            width = len(group.names) * group.element.angles
-            if group.stiff:
-                moved = tuple(tuple(place[body] for body in pair) for pair in group.bodies)
-                groups[kind].append(dataclasses.replace(group, bodies=moved))
-                locals_[kind].append(local)
-                if prepared.last_angles is not None:
-                    angles.append(prepared.last_angles[start : start + width])
-            start += width
+    system, whole, geometry = prepared.system, prepared.layout, prepared.geometry
+    layout = whole.stiff_part
     smaller = dataclasses.replace(
         system,
-        body_groups=_some_bodies(system, kept),
-        joint_groups=tuple(groups[0]),
-        force_groups=tuple(groups[1]),
+        body_groups=tuple(_some(group, own) for group, own in zip(system.body_groups, whole.stiff_members, strict=True) if own),
+        joint_groups=_stiff(system.joint_groups, layout.joints),
+        force_groups=_stiff(system.force_groups, layout.forces),
         gravity=(),
+        layout=layout,
         redundant=False,
         redundant_joints=(),
         redundant_rows=None,
     )
-    return dataclasses.replace(
-        prepared,
-        system=smaller,
-        geometry=Geometry(tuple(locals_[0]), tuple(locals_[1])),
-        last_angles=None if prepared.last_angles is None else jnp.concatenate(angles),
+    joints, forces = (
+        tuple(local for kind, local in zip(kinds, locals_, strict=True) if kind.stiff)
+        for kinds, locals_ in ((whole.joints, geometry.joints), (whole.forces, geometry.forces))
     )
+    last = None if prepared.last_angles is None else _angles(prepared.last_angles, (*whole.joints, *whole.forces))
+    return dataclasses.replace(prepared, system=smaller, geometry=Geometry(joints, forces), last_angles=last)
 
 
-def _some_bodies(system: "AbstractMechanism", kept: list[int]) -> tuple[BodyGroup, ...]:
-    found, first = [], 0
-    for group in system.body_groups:
-        members = [i for i in range(len(group.names)) if first + i in kept]
-        first += len(group.names)
-        if members:
-            chosen = jax.tree.map(lambda leaf, m=np.asarray(members): leaf[m] if eqx.is_array(leaf) else leaf, group.body)
-            found.append(BodyGroup(chosen, tuple(group.names[i] for i in members)))
-    return tuple(found)
+def _some(group: BodyGroup, places: tuple[int, ...]) -> BodyGroup:
+    return BodyGroup(pick(group.body, np.asarray(places)), tuple(group.names[i] for i in places))
+
+
+def _stiff(groups: Sequence[ElementGroup], kinds: Sequence[ElementKind]) -> tuple[ElementGroup, ...]:
+    """The stiff ones, between the bodies of the smaller system."""
+    chosen = [group for group in groups if group.stiff]
+    return tuple(dataclasses.replace(group, bodies=kind.bodies) for group, kind in zip(chosen, kinds, strict=True))
+
+
+def _angles(angles: Array, kinds: Sequence[ElementKind]) -> Array:
+    """Those of stiff elements."""
+    found: list[Any] = [jnp.zeros(0)]
+    start = 0
+    for kind in kinds:
+        width = len(kind.bodies) * kind.angles
+        found += [angles[start : start + width]] if kind.stiff else []
+        start += width
+    return jnp.concatenate(found)

@@ -64,7 +64,7 @@ class Stiffness(eqx.Module):
 
 @compiled_in_haste
 def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool) -> tuple[Modes, dict[int, Stiffness]]:
-    """The fastest motions of a prepared system at a consistent state, and, by number of force group, those of contacts.
+    """The fastest motions of a system at a consistent state, and, by number of force group, those of contacts.
 
     `explicit_only`: of family A alone, on the bodies that family B does not hold.
     """

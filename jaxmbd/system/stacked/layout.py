@@ -1,0 +1,203 @@
+"""The structure of a mechanism without its numbers and names: where bodies stand in q, joints in Phi, forces in x, and who touches whom.
+
+A layout is made once, at build, and is static: programs are compiled for it. What is derived from it is computed once, when first asked for.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from .groups import BodyGroup, ElementGroup
+
+
+class BodyKind(NamedTuple):
+    """The bodies of a group."""
+
+    count: int
+    lengths: tuple[bool, ...]
+    """which coordinates of one are lengths"""
+    motion_lengths: tuple[bool, ...]
+    """which entries of its `to_motion` are"""
+    owns_row: bool
+    """whether each owns a constraint row"""
+
+
+class ElementKind(NamedTuple):
+    """The joints or forces of a group."""
+
+    bodies: tuple[tuple[int, ...], ...]
+    """of each, by number; the one after the last is the ground"""
+    joints: tuple[tuple[tuple[int, int], ...], ...]
+    """of forces that depend on reactions, for each: groups of joints and places in them"""
+    row_lengths: tuple[bool, ...]
+    """which rows of Phi that one has are lengths; none of forces, and of joints that penalties hold"""
+    states: int
+    """how many differential states one has"""
+    angles: int
+    """how many relative angles one follows over full turns"""
+    stiff: bool
+    """whether they belong to family B"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Groups of bodies, joints and forces, in the order of a system's."""
+
+    bodies: tuple[BodyKind, ...]
+    joints: tuple[ElementKind, ...]
+    forces: tuple[ElementKind, ...]
+
+    @staticmethod
+    def of(bodies: Sequence[BodyGroup], joints: Sequence[ElementGroup], forces: Sequence[ElementGroup]) -> "Layout":
+        return Layout(
+            tuple(BodyKind(len(g.names), g.body.lengths(), g.body.motion_lengths(), g.has_constraint()) for g in bodies),
+            tuple(ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angles, g.stiff) for g in joints),
+            tuple(ElementKind(g.bodies, g.joints, (), g.states(), g.element.angles, g.stiff) for g in forces),
+        )
+
+    def __hash__(self) -> int:
+        return self._hash  # asked for at every call of a compiled function
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.bodies, self.joints, self.forces))
+
+    # --- coordinates ------------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def coordinate_lengths(self) -> tuple[bool, ...]:
+        return tuple(flag for kind in self.bodies for _ in range(kind.count) for flag in kind.lengths)
+
+    @cached_property
+    def body_slices(self) -> tuple[slice, ...]:
+        """Of every body, its coordinates in q."""
+        return _slices([len(kind.lengths) for kind in self.bodies for _ in range(kind.count)])
+
+    @cached_property
+    def coordinate_bodies(self) -> tuple[int, ...]:
+        return tuple(body for body, where in enumerate(self.body_slices) for _ in range(where.start, where.stop))
+
+    @cached_property
+    def motion_lengths(self) -> tuple[bool, ...]:
+        return tuple(flag for kind in self.bodies for _ in range(kind.count) for flag in kind.motion_lengths)
+
+    @cached_property
+    def motion_coordinates(self) -> tuple[int, ...]:
+        kinds = [kind for kind in self.bodies for _ in range(kind.count)]
+        return tuple(where.start for kind, where in zip(kinds, self.body_slices, strict=True) for _ in kind.motion_lengths)
+
+    # --- rows -------------------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def row_slices(self) -> tuple[tuple[slice, ...], ...]:
+        """Of every joint, by group: its rows in Phi."""
+        flat = iter(_slices([len(kind.row_lengths) for kind in self.joints for _ in kind.bodies]))
+        return tuple(tuple(next(flat) for _ in kind.bodies) for kind in self.joints)
+
+    @cached_property
+    def row_owners(self) -> tuple[int, ...]:
+        """The bodies that own a constraint row, in the order of the rows, which are the last of Phi."""
+        owns = [kind.owns_row for kind in self.bodies for _ in range(kind.count)]
+        return tuple(np.flatnonzero(owns).tolist())
+
+    @cached_property
+    def row_lengths(self) -> tuple[bool, ...]:
+        return (*(flag for kind in self.joints for _ in kind.bodies for flag in kind.row_lengths), *(False for _ in self.row_owners))
+
+    # --- angles and states --------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def joint_angles(self) -> int:
+        """How many angles joints follow; those of forces come after them."""
+        return sum(len(kind.bodies) * kind.angles for kind in self.joints)
+
+    @cached_property
+    def angles(self) -> int:
+        return self.joint_angles + sum(len(kind.bodies) * kind.angles for kind in self.forces)
+
+    @cached_property
+    def state_slices(self) -> tuple[slice, ...]:
+        """Of every group of forces, its differential states in x."""
+        return _slices([len(kind.bodies) * kind.states for kind in self.forces])
+
+    # --- who touches whom -------------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def coupling(self) -> np.ndarray:
+        """Which equations (of motion, rows, states) may depend on which coordinates. Bodies are coupled by the elements between them."""
+        slices = (*self.body_slices, slice(0, 0))  # the ground has no coordinates
+        n, rows = len(self.coordinate_lengths), len(self.row_lengths)
+        motion, held, states = np.zeros((n, n), bool), np.zeros((rows, n), bool), []
+        for where in slices:
+            motion[where, where] = True
+        for kind in (*self.joints, *self.forces):
+            for place, bodies in enumerate(kind.bodies):
+                # A reaction depends on where the bodies of its joint are.
+                joints = kind.joints[place] if kind.joints else ()
+                others = [body for number, i in joints for body in self.joints[number].bodies[i]]
+                for i in bodies:
+                    for j in (*bodies, *others):
+                        motion[slices[i], slices[j]] = True
+        for kind, places in zip(self.joints, self.row_slices, strict=True):
+            for bodies, where in zip(kind.bodies, places, strict=True):
+                for i in bodies:
+                    held[where, slices[i]] = True
+        for row, body in enumerate(self.row_owners, rows - len(self.row_owners)):
+            held[row, slices[body]] = True
+        for kind in self.forces:
+            for bodies in kind.bodies if kind.states else ():
+                depends = np.zeros((kind.states, n), bool)
+                for i in bodies:
+                    depends[:, slices[i]] = True
+                states.append(depends)
+        pattern = np.concatenate([motion, held, *states])
+        pattern.setflags(write=False)
+        return pattern
+
+    # --- family B by itself -----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def stiff_bodies(self) -> tuple[int, ...]:
+        """Those that penalty joints and stiff forces act on, by number."""
+        touched = {body for kind in (*self.joints, *self.forces) if kind.stiff for bodies in kind.bodies for body in bodies}
+        return tuple(sorted(touched - {len(self.body_slices)}))
+
+    @cached_property
+    def stiff_coordinates(self) -> tuple[int, ...]:
+        """Their places in q."""
+        return tuple(i for body in self.stiff_bodies for i in range(self.body_slices[body].start, self.body_slices[body].stop))
+
+    @cached_property
+    def stiff_states(self) -> tuple[int, ...]:
+        """Places in x of the states of stiff forces."""
+        kinds = zip(self.forces, self.state_slices, strict=True)
+        return tuple(i for kind, where in kinds if kind.stiff for i in range(where.start, where.stop))
+
+    @cached_property
+    def stiff_members(self) -> tuple[tuple[int, ...], ...]:
+        """Of every group of bodies, the places of those that are stiff."""
+        found, first = [], 0
+        for kind in self.bodies:
+            found.append(tuple(body - first for body in self.stiff_bodies if first <= body < first + kind.count))
+            first += kind.count
+        return tuple(found)
+
+    @cached_property
+    def stiff_part(self) -> "Layout":
+        """These bodies, and what is stiff between them."""
+        number = {body: i for i, body in enumerate((*self.stiff_bodies, len(self.body_slices)))}
+
+        def moved(kinds: tuple[ElementKind, ...]) -> tuple[ElementKind, ...]:
+            return tuple(k._replace(bodies=tuple(tuple(number[b] for b in own) for own in k.bodies)) for k in kinds if k.stiff)
+
+        members = zip(self.bodies, self.stiff_members, strict=True)
+        return Layout(tuple(kind._replace(count=len(own)) for kind, own in members if own), moved(self.joints), moved(self.forces))
+
+
+def _slices(widths: Sequence[int]) -> tuple[slice, ...]:
+    """One after the other."""
+    ends = np.cumsum(widths).tolist() if widths else []
+    return tuple(slice(end - width, end) for end, width in zip(ends, widths, strict=True))
