@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from ..system.equations import AbstractSystem, largest_contact_power
+from ..system.equations import largest_contact_power
 from ..system.parameters import Parameter, not_negative, positive, read_all
 from .base import AbstractController, Decision
 
@@ -89,7 +89,7 @@ class ContactPower(AbstractController):
         self.max_trials = max_trials
 
     def check(self, system: Any, integrator: Any) -> None:
-        if type(system).contact_power is AbstractSystem.contact_power:
+        if not system.has_contact_power:
             raise ValueError(
                 f"ContactPower needs the power of contacts: define contact_power(q, v, t) of {type(system).__name__}, or use mbd.LocalError()."
             )

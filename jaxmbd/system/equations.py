@@ -35,6 +35,16 @@ class AbstractSystem(eqx.Module):
     """What a run can be asked for by name, besides the coordinates: functions of (system, state) as `at.system`, `at.state`."""
     force_uses_multipliers: ClassVar[bool] = False
     """Whether `force` depends on the multipliers, and takes them as its last argument: friction in a constraint. For HHT and BDF."""
+    has_stiff_force: ClassVar[bool] = False
+    """Whether there is a family B. A class that has the method `stiff_force` says so by that, unless it says otherwise."""
+    has_contact_power: ClassVar[bool] = False
+    """Whether W is known; by the method `contact_power`, likewise."""
+
+    def __init_subclass__(cls, **keywords: Any):
+        super().__init_subclass__(**keywords)
+        for method in ("stiff_force", "contact_power"):
+            if method in vars(cls) and f"has_{method}" not in vars(cls):
+                setattr(cls, f"has_{method}", True)
 
     def mass(self, q: Float[Array, "q"]) -> Float[Array, "q q"]:
         """M(q). It may be singular where the constraints make up for it."""
@@ -167,8 +177,7 @@ class AbstractSystem(eqx.Module):
 
     def stiff_coordinates(self) -> tuple[int, ...]:
         """The coordinates that `stiff_force` depends on or acts on."""
-        none = type(self).stiff_force is AbstractSystem.stiff_force
-        return () if none else tuple(range(self.q0.shape[-1]))
+        return tuple(range(self.q0.shape[-1])) if self.has_stiff_force else ()
 
     def contact_power(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "bodies"]:
         """W, the rate at which contacts change each body's energy. Unknown (infinite) unless a subclass says."""
