@@ -4,12 +4,15 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 
 from .program import Compiled, Job, trace
+
+if TYPE_CHECKING:
+    from .store import Store
 
 _WIDTH = 256
 """lanes on each device, unless memory or the number of runs says less or a measurement more"""
@@ -43,15 +46,30 @@ class Chunks(NamedTuple):
         return self.program.run({name: values[self.rows(number)] for name, values in self.columns.items()})
 
 
-def run_chunks(chunks: Chunks, progress: bool) -> dict[str, np.ndarray]:
-    """All runs, by name of what was observed."""
+def run_chunks(chunks: Chunks, progress: bool, store: "Store | None" = None) -> dict[str, np.ndarray]:
+    """All runs, by name of what was observed. With a store, a chunk is on disk before the thread that ran it goes on to another, and those that
+    are there already are not run again."""
     shapes = chunks.program.program.shapes
     found = {name: np.empty((chunks.runs, *shape.shape[1:]), shape.dtype) for name, shape in shapes.items()}
+
+    def finish(number: int) -> np.ndarray:
+        rows = chunks.rows(number)
+        part = None if store is None else store.read(number, rows)
+        if part is None:
+            part = chunks.run(number)
+            if store is not None:
+                store.write(number, rows, part)
+        for name, values in part.items():
+            found[name][rows] = values
+        return part["result"]
+
     with Progress(progress, chunks.runs) as bar, ThreadPoolExecutor(threads()) as pool:
-        for number, part in enumerate(pool.map(chunks.run, range(chunks.count))):
-            for name, values in part.items():
-                found[name][chunks.rows(number)] = values
-            bar.show(part["result"])
+        try:
+            for codes in pool.map(finish, range(chunks.count)):
+                bar.show(codes)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)  # or an interrupt would wait for all chunks
+            raise
     return found
 
 

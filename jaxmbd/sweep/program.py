@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -146,9 +146,9 @@ class Compiled(NamedTuple):
         return {name: np.asarray(values)[:count] for name, values in found.items()}
 
 
-def trace(job: Job, columns: dict[str, np.ndarray], width: int, devices: Sequence[jax.Device] | None = None) -> Program:
+def trace(job: Job, columns: dict[str, np.ndarray], width: int) -> Program:
     """The program of a job, for lanes with such values. Every device has its own loop over its own lanes: it waits for no other."""
-    mesh = jax.sharding.Mesh(np.array(jax.local_devices() if devices is None else devices), (LANES,))
+    mesh = jax.sharding.Mesh(np.array(jax.local_devices()), (LANES,))
     spread = jax.sharding.PartitionSpec(LANES)
     lanes = jax.sharding.NamedSharding(mesh, spread)
     whole = jax.vmap(job.lane)

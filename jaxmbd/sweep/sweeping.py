@@ -1,5 +1,6 @@
 """`sweep`, as users ask for it."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..system.system import System
 from .chunks import Chunks, choose_program, run_chunks
 from .designs import RUN, Table, read_design
 from .program import STATISTICS, Job, read_job
+from .store import begun, open_store
 
 if TYPE_CHECKING:
     import xarray
@@ -33,6 +35,7 @@ def sweep(
     design: Any = "grid",
     saveat: Any = None,
     chunk: int | None = None,
+    store: str | Path | None = None,
     progress: bool = True,
     **options: Any,
 ) -> "xarray.Dataset":
@@ -49,6 +52,9 @@ def sweep(
       them. Only what is observed is kept. Reducers and functions look at the times `saveat`, or, without, at 257 times from start to end;
       `final:` needs the end only.
     - `chunk`: runs at once, in one compiled program that serves all chunks. By default from the memory there is and a short measurement.
+    - `store`: a folder, such as "sweep.zarr", that keeps every chunk as soon as it is done. Called again with the same arguments, after a crash
+      or a kill at whatever moment, the sweep goes on where it was, and its result is the same bit for bit. A damaged chunk is run again. A
+      folder of another sweep, or of another version of jaxmbd or JAX, is refused. `xarray.open_zarr` opens it, one row a run.
     - `progress`: shows how many runs are done, their rate, and the time that is left.
     - further arguments are those of `simulate`: t0, initial, step, until, first_step, min_step, max_step, controller, max_steps.
 
@@ -63,8 +69,10 @@ def sweep(
             raise TypeError(f"sweep: {unknown('argument', name, _OPTIONS)}")
     table = read_design(system, parameters, design)
     job = read_job(system, t1, observe, saveat, {"max_steps": _MOST_STEPS, "integrator": integrator, **options})
-    program = choose_program(job, table.columns, chunk)
-    found = run_chunks(Chunks(program, table.columns), progress)
+    kept = None if store is None else begun(store)
+    program = choose_program(job, table.columns, chunk if kept is None else kept.chunk(chunk))
+    disk = None if store is None else open_store(store, kept, job, table, program.program)
+    found = run_chunks(Chunks(program, table.columns), progress, disk)
     return _dataset(xarray, job, table, found)
 
 

@@ -12,16 +12,6 @@ from jaxmbd.sweep.program import trace
 from .mechanism import OPTIONS, STIFFNESSES, T1, TOO_STIFF, columns, job, system
 
 
-@pytest.fixture(scope="module")
-def program():
-    return trace(job(), columns(), 4).compiled()
-
-
-@pytest.fixture(scope="module")
-def found(program):
-    return run_chunks(Chunks(program, columns()), progress=False)
-
-
 def test_a_sweep_is_a_dataset_with_names_units_and_statistics():
     masses, times = [1.0, 2.0], np.linspace(0.0, T1, 6)
 
