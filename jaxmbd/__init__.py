@@ -39,6 +39,9 @@ from .running.saving import SaveAt as SaveAt
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError
 from .solution import Solution as Solution
+from .sweep.designs import LatinHypercube as LatinHypercube
+from .sweep.designs import Sobol as Sobol
+from .sweep.sweeping import sweep as sweep
 from .system import parameters as parameters
 from .system.bodies.base import AbstractBody as AbstractBody
 from .system.bodies.planar import PlanarBody as PlanarBody

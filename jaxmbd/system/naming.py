@@ -77,6 +77,17 @@ def parameter_names(system: "System") -> list[str]:
     return list(found.values())
 
 
+def find(system: "System", name: str) -> _Place:
+    """Where a parameter is, and what it must be."""
+    return _find(_catalogue(system), name)
+
+
+def unit(system: "System", name: str) -> str:
+    """Of a parameter; empty if nobody said."""
+    spec = find(system, name).spec
+    return "" if spec is None else spec.unit
+
+
 class Checked(NamedTuple):
     """A leaf whose class says what its numbers must be."""
 
