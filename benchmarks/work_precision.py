@@ -34,7 +34,7 @@ TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 INTEGRATORS: dict[str, Callable[[float], mbd.AbstractIntegrator]] = {
     "hht": lambda tolerance: mbd.HHT(tolerance),
     "bdf": lambda tolerance: mbd.BDF(tolerance),
-    "bdf-stabilized": lambda tolerance: mbd.BDF(tolerance, index="stabilized-2"),
+    "bdf-index-3": lambda tolerance: mbd.BDF(tolerance, velocity_error=False),
     "rosenbrock-nystrom": lambda tolerance: mbd.RosenbrockNystrom(tolerance, tolerance),
     "rodas4": lambda tolerance: mbd.Rodas4(tolerance, tolerance),
     "dormand-prince": lambda tolerance: mbd.DormandPrince(tolerance, tolerance),
