@@ -16,17 +16,18 @@ from ..solvers import coloring
 from ..solvers.linear import solve_once
 from .observable import Observable
 from .observing import grammar
-from .observing.energy import Flows, flows_of_equations
-from .observing.views import Owner, owners_of_equations
-from .state import Memory, State
+from .state import Memory
+from .workings import AbstractWorkings, initial_states
 
 
-class AbstractSystem(eqx.Module):
+class AbstractSystem(AbstractWorkings):
     """A mechanical system as equations.
 
     A subclass has the fields (or properties) `q0`, `v0` and the methods `mass`, `force`, and, as far as it needs them, `constraint`,
-    `stiff_force` (family B), `potential_energy`, `normalize`. Differential states exist if it has `x0` and `state_rate`; then `force` and
-    `stiff_force` receive x as a fourth argument. With `force_uses_multipliers = True`, `force` receives the multipliers as its last one.
+    `stiff_force` (family B), `potential_energy`, `normalize`, `contact_power`. It may also say more of its coordinates (`coordinate_lengths`,
+    `coordinate_names`) and a quicker way to solve with M (`solve_mass`). Differential states exist if it has `x0` and `state_rate`; then
+    `force` and `stiff_force` receive x as a fourth argument. With `force_uses_multipliers = True`, `force` receives the multipliers as its
+    last one.
     """
 
     q0: eqx.AbstractVar[Array]
@@ -75,13 +76,21 @@ class AbstractSystem(eqx.Module):
         """J; what `solution.energy()` adds to the kinetic energy. Unknown (NaN) unless a subclass says."""
         return jnp.full((), jnp.nan)
 
-    def workers(self) -> tuple[str, ...]:
-        """What changes the energy, by name."""
-        return "forces", "constraints"
+    def contact_power(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "bodies"]:
+        """W, the rate at which contacts change each body's energy. Unknown (infinite) unless a subclass says."""
+        return jnp.full(1, jnp.inf)
 
-    def owners(self) -> dict[str, Owner]:
-        """By name, what has quantities that a run can be asked for."""
-        return owners_of_equations(self)
+    def solve_mass(self, q: Array, force: Array) -> Array:
+        """The a with M(q) a = force; where M is singular, the one that stays on the coordinates' own manifold (`normalize`)."""
+        return solve_once(self.mass(q), force)
+
+    def coordinate_lengths(self) -> tuple[bool, ...]:
+        """Which coordinates are lengths: they are measured in the integrator's `length_scale`, the others in radians."""
+        return (True,) * self.q0.shape[-1]
+
+    def coordinate_names(self) -> tuple[str, ...]:
+        """What a person calls the entries of q; empty if they have no names."""
+        return ()
 
     def observable_names(self) -> list[str]:
         """All names that `solution.observe` understands, without reducers such as "peak:" and without points of bodies."""
@@ -91,159 +100,6 @@ class AbstractSystem(eqx.Module):
         """The unit of what has that name, e.g. `system.observable_unit("rod.vx")`. An error if nothing has."""
         (found,) = grammar.find(self, name)
         return found.observable.unit
-
-    def parameter_names(self) -> list[str]:
-        """All names that `get` and `set` understand, of systems that have these."""
-        return []
-
-    def efforts(self, state: State) -> Float[Array, "efforts"]:
-        """What constraints that depend on time work with, at rows; in between, `flows` gets interpolated ones."""
-        return state.multipliers * state.memory.kept_rows
-
-    def flows(self, state: State, efforts: Array) -> Flows:
-        """What each of them stores and supplies."""
-        return flows_of_equations(self, state, efforts)
-
-    # What a Model's System knows better than a user's own equations: the defaults serve the latter.
-
-    def mass_product(self, q: Array, a: Array) -> Array:
-        return self.mass(q) @ a
-
-    def solve_mass(self, q: Array, force: Array) -> Array:
-        """The a with M(q) a = force; where M is singular, the one that stays on the coordinates' own manifold (`normalize`)."""
-        return solve_once(self.mass(q), force)
-
-    def multiplier_forces(self) -> tuple[str, ...]:
-        """Descriptions of what makes `force` depend on multipliers, which it then takes as its last argument."""
-        return (f"force(q, v, t, multipliers) of {type(self).__name__}",) if self.force_uses_multipliers else ()
-
-    def own_acceleration(self, q: Array, v: Array) -> Array:
-        """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
-        return jnp.zeros_like(q)
-
-    def own_rows(self) -> int:
-        """How many constraint rows, the last ones, are nothing but the coordinates' own manifold: `normalize` takes care of them."""
-        return 0
-
-    def motion_lengths(self) -> tuple[bool, ...]:
-        """Which entries of `to_motion` are lengths."""
-        return self.coordinate_lengths()
-
-    def motion_coordinates(self) -> tuple[int, ...]:
-        """For each entry of `to_motion` a coordinate that it moves."""
-        return tuple(range(self.q0.shape[-1]))
-
-    def to_motion(self, q: Array, rates: Array) -> Array:
-        """Rates of the coordinates as rates along and about each body's own axes, where joints have nearly constant slopes."""
-        return rates
-
-    def from_motion(self, q: Array, motion: Array) -> Array:
-        """The rates that `to_motion` turns into this."""
-        return motion
-
-    def move(self, q: Array, motion: Array) -> Array:
-        """The configuration after a motion from q on, in the directions of `to_motion`. Turning evenly about an axis is a straight line."""
-        return q + motion
-
-    def sizes(self, q: Array) -> Array:
-        """What a relative error of each coordinate is relative to."""
-        return jnp.abs(q)
-
-    @property
-    def base(self) -> "AbstractSystem":
-        """The system whose equations these are, in other coordinates."""
-        return self
-
-    def unfold(self, q: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-        """Coordinates of `base` and their first two derivatives by time."""
-        return q, v, a
-
-    def push(self, q: Array, columns: Float[Array, "q k"]) -> Array:
-        """Small motions as motions of `base`."""
-        return columns
-
-    def pull(self, q: Array, columns: Array) -> Float[Array, "q k"]:
-        """Forces on `base` as forces on these coordinates."""
-        return columns
-
-    def stiff_part(self) -> "AbstractSystem":
-        """Those bodies that family B touches, with what is stiff between them: its coordinates are `stiff_coordinates()`, its differential
-        states `stiff_states()`."""
-        return self
-
-    def stiff_states(self) -> tuple[int, ...]:
-        """The differential states that `stiff_force` depends on."""
-        return tuple(range(initial_states(self).shape[-1]))
-
-    def stiff_coordinates(self) -> tuple[int, ...]:
-        """The coordinates that `stiff_force` depends on or acts on."""
-        return tuple(range(self.q0.shape[-1])) if self.has_stiff_force else ()
-
-    def contact_power(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "bodies"]:
-        """W, the rate at which contacts change each body's energy. Unknown (infinite) unless a subclass says."""
-        return jnp.full(1, jnp.inf)
-
-    def coordinate_lengths(self) -> tuple[bool, ...]:
-        """Which coordinates are lengths: they are measured in the integrator's `length_scale`, the others in radians."""
-        return (True,) * self.q0.shape[-1]
-
-    def coordinate_bodies(self) -> tuple[int, ...]:
-        """The number of the body that each coordinate belongs to; a user's own equations are one body."""
-        return (0,) * self.q0.shape[-1]
-
-    def row_lengths(self) -> tuple[bool, ...]:
-        """Which constraint rows are lengths."""
-        shape = eqx.filter_eval_shape(lambda s: s.constraint(s.q0, jnp.zeros(())), self).shape
-        if len(shape) != 1:
-            raise ValueError(f"constraint(q, t) must return a vector, got shape {shape}.")
-        return (True,) * shape[0]
-
-    def essential_rows(self) -> tuple[bool, ...]:
-        """Which constraint rows are never dropped as redundant."""
-        return (False,) * count_rows(self)
-
-    def coupling(self) -> np.ndarray | None:
-        """Which equations (of motion, constraint rows, differential states) may depend on which coordinates; None: all on all."""
-        return None
-
-    def may_be_redundant(self) -> bool:
-        """Whether rows of Phi may depend on each other, so that integrators must look for a subset that does not."""
-        return False
-
-    def freedoms(self) -> int | None:
-        """How many coordinates are independent; None if that depends on numbers that are not known yet."""
-        return None if self.may_be_redundant() else self.q0.shape[-1] - count_rows(self)
-
-    def coordinate_names(self) -> tuple[str, ...]:
-        """What a person calls the entries of q; empty if they have no names."""
-        return ()
-
-    def nameless(self) -> "AbstractSystem":
-        """The same system for the compiler: a program that was compiled for it serves all that differ in names only."""
-        return self
-
-    def prepare(self) -> "AbstractSystem":
-        """The same system with everything done that need not be done every step."""
-        return self
-
-    def recall(self, memory: Memory) -> "AbstractSystem":
-        """The same system seen from a state that remembers this."""
-        return self
-
-    def angles(self, q: Array) -> Float[Array, "angles"]:
-        """The relative angles over full turns, as seen from what was last recalled."""
-        return jnp.zeros(0)
-
-    def first_angles(self) -> Float[Array, "angles"]:
-        """The same in the initial configuration, from which they count."""
-        return jnp.zeros_like(self.angles(self.q0))
-
-    def describe_unknown(self, index: int) -> str:
-        """Names the coordinate or row behind an entry of (q, multipliers, x)."""
-        n, m = self.q0.shape[-1], count_rows(self)
-        if index < n:
-            return f"coordinate {index}"
-        return f"constraint row {index - n}" if index < n + m else f"differential state {index - n - m}"
 
 
 def check_shapes(system: AbstractSystem) -> None:
@@ -292,11 +148,6 @@ def _check_signature(system: AbstractSystem) -> None:
             f"force of {type(system).__name__} has an argument `multipliers`: write force_uses_multipliers = True in the class, so that it "
             "receives them."
         )
-
-
-def initial_states(system: AbstractSystem) -> Float[Array, "x"]:
-    """x0, empty if the system has no differential states."""
-    return jnp.asarray(getattr(system, "x0", jnp.zeros(0)), dtype=float)
 
 
 def count_rows(system: AbstractSystem) -> int:
