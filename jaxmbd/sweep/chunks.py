@@ -20,7 +20,7 @@ WIDTH = 256
 _WIDER = 4
 """the wider program that is measured beside it"""
 _WORTH = 20.0
-"""A measurement may take this part of the sweep: one over it."""
+"""A second program is compiled and measured if the sweep takes so many times longer than that took for the first."""
 _SHARE = 0.5
 """of the memory that is there"""
 
@@ -115,6 +115,7 @@ def choose_program(job: Job, columns: dict[str, np.ndarray], chunk: Any) -> Comp
             )
         return program
     width = on_all(min(WIDTH * devices, -(-runs // threads())), devices)
+    begin = time.perf_counter()
     program = trace(job, columns, width).compiled()
     fits = _fitting(program)
     if fits < width:
@@ -122,9 +123,8 @@ def choose_program(job: Job, columns: dict[str, np.ndarray], chunk: Any) -> Comp
     wider = on_all(_WIDER * width, devices)
     if fits < wider or runs < 2 * threads() * wider:
         return program
-    begin = time.perf_counter()
     needed = _seconds(program, columns)
-    if needed * runs / width < _WORTH * (time.perf_counter() - begin + needed):
+    if needed * runs / width < _WORTH * (time.perf_counter() - begin):
         return program
     other = trace(job, columns, wider).compiled()
     return other if _seconds(other, columns) < _WIDER * needed else program
