@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.cli import _build, _parser, main
+from jaxmbd.cli import _parser, main
+from jaxmbd.commands.shared import build
 from jaxmbd.problems import PROBLEMS
 
 # All runs share one structure (the planar pendulum), so that only the first one compiles.
@@ -179,6 +180,9 @@ def test_readme_python_runs(tmp_path, monkeypatch):
         exec(compile(block, "README.md", "exec"), namespace)
     assert (tmp_path / "pendulum.png").exists()
     assert namespace["heights"].shape == (64,)
+    assert dict(namespace["data"].sizes) == {"spring.stiffness": 8, "rod.mass": 3}
+    assert not namespace["data"]["result"].any()
+    assert (tmp_path / "sweep.png").exists()
     # The spring's slope, by the gradient and by the neighbours of 400 N m/rad in the batch, 6 N m/rad apart: steps are
     # chosen anew for each, so that neighbours differ by the error of the method too, 1e-5 m or more.
     stiffnesses, heights = namespace["stiffnesses"], namespace["heights"]
@@ -193,6 +197,6 @@ def test_readme_commands_exist():
     for _, *arguments in commands:
         if "--help" not in arguments:
             options = _parser().parse_args(arguments)
-            if arguments[0] == "run":
-                _build(options, PROBLEMS[options.name])
+            if arguments[0] in ("run", "sweep"):
+                build(options, PROBLEMS[options.name])
     assert '<!-- test-command -->\n```sh\npip install ".[test]" && pytest -n 2 --dist loadfile\n```' in README

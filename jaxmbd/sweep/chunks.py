@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from .program import Compiled, Job, trace
+from .program import Compiled, Job, threads, trace
 
 if TYPE_CHECKING:
+    from .cluster import Remote
     from .store import Store
 
-_WIDTH = 256
+WIDTH = 256
 """lanes on each device, unless memory or the number of runs says less or a measurement more"""
 _WIDER = 4
 """the wider program that is measured beside it"""
 _WORTH = 20.0
-"""A measurement may take this part of the sweep: one over it."""
+"""A second program is compiled and measured if the sweep takes so many times longer than that took for the first."""
 _SHARE = 0.5
 """of the memory that is there"""
 
@@ -27,7 +28,7 @@ _SHARE = 0.5
 class Chunks(NamedTuple):
     """What is to be run."""
 
-    program: Compiled
+    program: "Compiled | Remote"
     columns: dict[str, np.ndarray]
 
     @property
@@ -63,7 +64,7 @@ def run_chunks(chunks: Chunks, progress: bool, store: "Store | None" = None) -> 
             found[name][rows] = values
         return part["result"]
 
-    with Progress(progress, chunks.runs) as bar, ThreadPoolExecutor(threads()) as pool:
+    with Progress(progress, chunks.runs) as bar, ThreadPoolExecutor(chunks.program.threads) as pool:
         try:
             for codes in pool.map(finish, range(chunks.count)):
                 bar.show(codes)
@@ -71,13 +72,6 @@ def run_chunks(chunks: Chunks, progress: bool, store: "Store | None" = None) -> 
             pool.shutdown(cancel_futures=True)  # or an interrupt would wait for all chunks
             raise
     return found
-
-
-def threads() -> int:
-    """Chunks that run at a time. XLA runs a loop over lanes on a CPU in one thread for most of its time; several devices have a part of every
-    chunk each, and an accelerator has no use for a second queue."""
-    alone_on_cpu = jax.default_backend() == "cpu" and jax.local_device_count() == 1
-    return min(2, os.cpu_count() or 1) if alone_on_cpu else 1
 
 
 class Progress:
@@ -113,32 +107,36 @@ def choose_program(job: Job, columns: dict[str, np.ndarray], chunk: Any) -> Comp
     """Compiled, of the width that was asked for or that suits memory and number of runs."""
     devices, runs = jax.local_device_count(), len(next(iter(columns.values())))
     if chunk is not None:
-        if isinstance(chunk, bool) or chunk != int(chunk) or chunk < 1:
-            raise ValueError(f"chunk must be a whole number of runs, at least 1, got {chunk!r}.")
-        program = trace(job, columns, _on_all(int(chunk), devices)).compiled()
+        program = trace(job, columns, on_all(read_chunk(chunk), devices)).compiled()
         if (fits := _fitting(program)) < program.program.width:
             raise ValueError(
                 f"chunk = {chunk} runs at once need {program.bytes / 1e9:.1f} GB of memory, more than there is: take chunk = {fits}, "
                 "or leave it out."
             )
         return program
-    width = _on_all(min(_WIDTH * devices, -(-runs // threads())), devices)
+    width = on_all(min(WIDTH * devices, -(-runs // threads())), devices)
+    begin = time.perf_counter()
     program = trace(job, columns, width).compiled()
     fits = _fitting(program)
     if fits < width:
-        return trace(job, columns, _on_all(fits, devices)).compiled()
-    wider = _on_all(_WIDER * width, devices)
+        return trace(job, columns, on_all(fits, devices)).compiled()
+    wider = on_all(_WIDER * width, devices)
     if fits < wider or runs < 2 * threads() * wider:
         return program
-    begin = time.perf_counter()
     needed = _seconds(program, columns)
-    if needed * runs / width < _WORTH * (time.perf_counter() - begin + needed):
+    if needed * runs / width < _WORTH * (time.perf_counter() - begin):
         return program
     other = trace(job, columns, wider).compiled()
     return other if _seconds(other, columns) < _WIDER * needed else program
 
 
-def _on_all(width: int, devices: int) -> int:
+def read_chunk(chunk: Any) -> int:
+    if isinstance(chunk, bool) or chunk != int(chunk) or chunk < 1:
+        raise ValueError(f"chunk must be a whole number of runs, at least 1, got {chunk!r}.")
+    return int(chunk)
+
+
+def on_all(width: int, devices: int) -> int:
     """Two lanes or more on each device, as many on one as on the other: XLA treats an axis of one in its own way, with other roundings."""
     return max(2, -(-width // devices)) * devices
 

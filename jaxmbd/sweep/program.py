@@ -1,6 +1,7 @@
 """One program for all chunks of a sweep: a fixed number of lanes, each a run of which only what is observed is kept."""
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -132,11 +133,22 @@ class Program(NamedTuple):
         return Compiled(self, compiled, _needed(compiled))
 
 
+def threads() -> int:
+    """Chunks that run at a time. XLA runs a loop over lanes on a CPU in one thread for most of its time; several devices have a part of every
+    chunk each, and an accelerator has no use for a second queue."""
+    alone_on_cpu = jax.default_backend() == "cpu" and jax.local_device_count() == 1
+    return min(2, os.cpu_count() or 1) if alone_on_cpu else 1
+
+
 class Compiled(NamedTuple):
     program: Program
     call: jax.stages.Compiled
     bytes: int
     """of memory that it takes while it runs"""
+
+    @property
+    def threads(self) -> int:
+        return threads()
 
     def run(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The runs of a chunk, of at most its width; it is filled up with copies of the last."""

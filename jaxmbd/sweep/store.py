@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from .chunks import on_all, read_chunk
 from .designs import RUN, Table
 from .program import Job, Program
 
@@ -44,7 +45,7 @@ class Begun(NamedTuple):
     def chunk(self, given: int | None) -> int:
         """The width it was begun with."""
         own = self.identity["chunk"]
-        if given is not None and given != own:
+        if given is not None and on_all(read_chunk(given), jax.local_device_count()) != own:
             raise ValueError(
                 f"the sweep in {self.path} was begun with chunk = {own}: leave chunk out to go on with it, or take another store."
             )

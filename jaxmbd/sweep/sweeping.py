@@ -13,11 +13,13 @@ from ..system.building.model import Model
 from ..system.parameters import unknown
 from ..system.system import System
 from .chunks import Chunks, choose_program, run_chunks
+from .cluster import remote_program
 from .designs import RUN, Table, read_design
 from .program import STATISTICS, Job, read_job
 from .store import begun, open_store
 
 if TYPE_CHECKING:
+    import dask.distributed as distributed
     import xarray
 
 _OPTIONS = ("t0", "initial", "step", "until", "first_step", "min_step", "max_step", "controller", "max_steps")
@@ -37,6 +39,7 @@ def sweep(
     chunk: int | None = None,
     store: str | Path | None = None,
     progress: bool = True,
+    client: "distributed.Client | None" = None,
     **options: Any,
 ) -> "xarray.Dataset":
     """Runs a mechanism with many values of its parameters, from 0 to t1 [s], and gives an `xarray.Dataset`: a variable for each observable,
@@ -56,6 +59,8 @@ def sweep(
       or a kill at whatever moment, the sweep goes on where it was, and its result is the same bit for bit. A damaged chunk is run again. A
       folder of another sweep, or of another version of jaxmbd or JAX, is refused. `xarray.open_zarr` opens it, one row a run.
     - `progress`: shows how many runs are done, their rate, and the time that is left.
+    - `client`: a `dask.distributed.Client`, whose workers run the chunks, each on its own devices with a program that it compiles once. Chunks
+      of a worker that is lost are run by others.
     - further arguments are those of `simulate`: t0, initial, step, until, first_step, min_step, max_step, controller, max_steps.
 
     A run that fails has its code in `result` (0 for success; `flag_meanings` has the sentences), and NaN for what it did not reach; all
@@ -70,7 +75,8 @@ def sweep(
     table = read_design(system, parameters, design)
     job = read_job(system, t1, observe, saveat, {"max_steps": _MOST_STEPS, "integrator": integrator, **options})
     kept = None if store is None else begun(store)
-    program = choose_program(job, table.columns, chunk if kept is None else kept.chunk(chunk))
+    width = chunk if kept is None else kept.chunk(chunk)
+    program = choose_program(job, table.columns, width) if client is None else remote_program(client, job, table.columns, width)
     disk = None if store is None else open_store(store, kept, job, table, program.program)
     found = run_chunks(Chunks(program, table.columns), progress, disk)
     return _dataset(xarray, job, table, found)

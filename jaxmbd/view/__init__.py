@@ -1,3 +1,4 @@
-"""Pictures of a run."""
+"""Pictures of a run, and of many."""
 
 from .plots import plot as plot
+from .sweeps import plot_sweep as plot_sweep

@@ -1,5 +1,8 @@
 """A sweep in memory: what it gives, lanes that fail, chunks that are not full, bad input."""
 
+import sys
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import pytest
@@ -69,21 +72,39 @@ def test_progress_counts_runs_and_failures(program, capsys):
     assert "1 failed" in told
 
 
-def test_memory_does_not_depend_on_max_steps(program):
-    unbounded = job()
-    unbounded = unbounded._replace(options={**unbounded.options, "integrator": mbd.ExplicitNystrom(), "step": None, "max_step": 0.01})
-    sizes = [
-        trace(unbounded._replace(options={**unbounded.options, "max_steps": most}), columns(), 4).compiled().bytes
-        for most in (100, 1_000_000)
-    ]
-    assert sizes[0] == sizes[1] < 1e6
+def test_memory_does_not_depend_on_max_steps():
+    adaptive = job()
+    adaptive = adaptive._replace(options={**adaptive.options, "integrator": mbd.ExplicitNystrom(), "step": None, "max_steps": 1_000_000})
+    assert trace(adaptive, columns(), 4).compiled().bytes < 1e6  # a number for each step would be 32 MB
 
 
-def test_more_lanes_than_memory_are_refused_with_the_chunk_that_fits(monkeypatch, program):
-    monkeypatch.setattr(chunking, "free_memory", lambda: 2 * chunking.threads() * program.bytes)  # half of it is room for 4 lanes
-    with pytest.raises(ValueError, match=r"chunk = 4096 runs at once need .* more than there is: take chunk = \d, or leave it out"):
-        choose_program(job(), columns(), 4096)
-    assert choose_program(job(), columns(np.linspace(50, 400, 64)), None).program.width <= 8
+@pytest.fixture
+def fake_programs(monkeypatch):
+    """Programs that take a megabyte for each lane, on a device with so many megabytes for all chunks at a time."""
+
+    def trace(job, columns, width):
+        return SimpleNamespace(compiled=lambda: SimpleNamespace(program=SimpleNamespace(width=width), bytes=1_000_000 * width))
+
+    monkeypatch.setattr(chunking, "trace", trace)
+    return lambda megabytes: monkeypatch.setattr(chunking, "free_memory", lambda: 2 * chunking.threads() * 1_000_000 * megabytes)
+
+
+def test_more_lanes_than_memory_are_refused_with_the_chunk_that_fits(fake_programs):
+    fake_programs(100)
+    message = r"chunk = 4096 runs at once need 4.1 GB of memory, more than there is: take chunk = 100, or leave it out"
+    with pytest.raises(ValueError, match=message):
+        choose_program(job(), {"mass.mass": np.ones(5000)}, 4096)
+    assert choose_program(job(), {"mass.mass": np.ones(5000)}, 100).program.width == 100
+    assert choose_program(job(), {"mass.mass": np.ones(5000)}, None).program.width == 100
+
+
+def test_long_sweeps_take_wider_chunks_if_these_are_faster(fake_programs, monkeypatch):
+    fake_programs(10_000)
+    few, many = ({"mass.mass": np.ones(count)} for count in (1000, 100_000))
+    for slower, width in ((3.9, 1024), (4.1, 256)):
+        monkeypatch.setattr(chunking, "_seconds", lambda program, columns, slower=slower: slower if program.program.width == 1024 else 1.0)
+        assert choose_program(job(), many, None).program.width == width
+        assert choose_program(job(), few, None).program.width == 256  # not worth a second compilation
 
 
 def test_the_sweep_runs_on_an_accelerator_as_it_is(program):
@@ -117,3 +138,13 @@ def test_bad_input_is_told(arguments, message):
 def test_an_argument_that_no_run_takes_is_told():
     with pytest.raises(TypeError, match=r"unknown argument 'stp'. Did you mean 'step'"):
         mbd.sweep(system(), {"mass.mass": [1.0]}, T1, observe="peak:mass.x", stp=0.1)
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"), [("xarray", "sweep", {}), ("zarr", "sweep", {"store": "here"}), ("dask", "cluster", {"client": 1})]
+)
+def test_an_extra_that_is_missing_is_told_with_the_command(package, extra, arguments, monkeypatch):
+    for name in (package, f"{package}.distributed"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf'pip install "jaxmbd\[{extra}\]"'):
+        mbd.sweep(system(), {"mass.mass": [1.0]}, T1, observe="peak:mass.x", **arguments)
