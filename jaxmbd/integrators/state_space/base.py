@@ -1,5 +1,6 @@
 """What the methods on the state-space form share: independent coordinates, tolerances, error weights, what a failed step says."""
 
+import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -47,8 +48,11 @@ class AbstractStateSpace(AbstractIntegrator):
     def default_controller(self) -> AbstractController:
         return LocalError(safety=0.9, growth=self.growth, shrink=0.2, regrowth=self.growth)
 
-    def check(self, system: AbstractSystem) -> None:
-        read_independent(system, self.independent)
+    def suited(self, system: AbstractSystem) -> "AbstractStateSpace":
+        """With places in q instead of names, which a run does not know any more."""
+        placed = copy.copy(self)
+        object.__setattr__(placed, "independent", read_independent(system, self.independent))  # `placed` is nobody else's yet
+        return placed
 
     def first_step(self, system: AbstractSystem, state: State) -> Array:
         return jnp.asarray(_FIRST_STEP)
