@@ -167,8 +167,7 @@ class _Scalars(NamedTuple):
         return _Scalars(graph, inputs, outputs, [variable.aval.dtype for variable in jaxpr.outvars]), report
 
     def emit(self, leaves: list[Any], fences: bool) -> list[Any]:
-        # XLA looks through a constant one, but not through this.
-        one = lax.optimization_barrier(np.float32(1.0)) if fences else None
+        one = _hidden_one(leaves) if fences else None
         program = Program(self.graph.region, dict(zip(self.inputs, leaves, strict=True)), one)
         program.run(node for value in self.outputs for node in nodes_of_whole(value))
         return [jnp.asarray(program.whole(value, dtype), dtype) for value, dtype in zip(self.outputs, self.dtypes, strict=True)]
@@ -235,6 +234,16 @@ def _with_vjp(program: _Program, scalars: _Scalars, budget: int, fences: bool) -
 
     run.defvjp(forward, backward)
     return run
+
+
+def _hidden_one(leaves: Sequence[Any]) -> Any:
+    """One, computed from an argument so that XLA does not see it before it has chosen its kernels, or None if no argument is a number.
+    A constant behind an `optimization_barrier` is seen: barriers are taken away before kernels are chosen."""
+    for leaf in leaves:
+        if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) and jnp.size(leaf):
+            x = jnp.reshape(leaf, -1)[0]
+            return lax.select((x > 1) & (x < -1), jnp.full_like(x, 2.0), jnp.ones_like(x))
+    return None
 
 
 def _no_slope(number: Any) -> np.ndarray:
