@@ -100,7 +100,7 @@ class AbstractMechanism(AbstractSystem):
     def coordinate_names(self):
         names = []
         for body, (group, _, _) in self.body_slices().items():
-            lengths = group.body.lengths()
+            lengths = group.body.are_lengths()
             turns = lengths.count(False)
             rotation = ["angle"] if turns == 1 else [f"e{i}" for i in range(turns)]
             names += [f"{body}.{component}" for component in (*"xyz"[: lengths.count(True)], *rotation)]

@@ -441,7 +441,7 @@ def test_reactions_of_the_ring_joints_balance_the_load(bearing, start):
 def test_the_guide_holds_what_is_not_free(bearing, start, free, rows):
     system = bearing.replace(rings="penalty", free=free, axial_load=1000.0 if "z" in free else 0.0).system(start)
     group, _, _ = system.row_slices()["guide"]
-    assert len(system.joint_groups[group].element.lengths()) == rows
+    assert len(system.joint_groups[group].element.are_lengths()) == rows
     shifted = system.q0.at[jnp.arange(3) + system.body_slices()["inner"][2].start].add(1e-9)
     force = system.stiff_force(shifted, system.v0, jnp.zeros(()))[system.body_slices()["inner"][2]][:3]
     expected = [0.0 if c in free else -1e-9 * float(system.get("guide.stiffness")) for c in "xyz"]

@@ -47,7 +47,7 @@ class AbstractBody(eqx.Module):
         """(q, v) at the start."""
 
     @abc.abstractmethod
-    def lengths(self) -> tuple[bool, ...]:
+    def are_lengths(self) -> tuple[bool, ...]:
         """Which coordinates are lengths (the others are angles or Euler parameters)."""
 
     @abc.abstractmethod
@@ -72,7 +72,7 @@ class AbstractBody(eqx.Module):
 
     def motion_lengths(self) -> tuple[bool, ...]:
         """Which entries of `to_motion` are lengths."""
-        return self.lengths()
+        return self.are_lengths()
 
     def to_motion(self, q: Array, rates: Array) -> Array:
         """Rates of the coordinates, first or second ones, as rates along and about the body's own axes, whatever coordinates describe its

@@ -73,7 +73,7 @@ class PlanarBody(AbstractBody):
             jnp.concatenate([self.velocity, self.angular_velocity[None]]),
         )
 
-    def lengths(self):
+    def are_lengths(self):
         return (True, True, False)
 
     def frame(self, q, v):

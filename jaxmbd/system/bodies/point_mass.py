@@ -42,7 +42,7 @@ class PointMass(AbstractBody):
     def initial(self):
         return self.position, self.velocity
 
-    def lengths(self):
+    def are_lengths(self):
         return (True,) * self.dimension
 
     def frame(self, q, v):

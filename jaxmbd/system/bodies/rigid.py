@@ -132,7 +132,7 @@ class RigidBody(AbstractBody):
         rates = 0.5 * from_ground(p, self.angular_velocity)
         return jnp.concatenate([self.position, p]), jnp.concatenate([self.velocity, rates])
 
-    def lengths(self):
+    def are_lengths(self):
         return (True,) * 3 + (False,) * 4
 
     def frame(self, q, v):

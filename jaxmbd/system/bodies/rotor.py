@@ -77,7 +77,7 @@ class Rotor(AbstractBody):
     def initial(self):
         return jnp.append(self.position, self.angle), jnp.append(self.velocity, self.speed)
 
-    def lengths(self):
+    def are_lengths(self):
         return (True, True, True, False)
 
     def frame(self, q, v):

@@ -75,7 +75,7 @@ class AbstractJoint(AbstractElement):
             raise ValueError(f"{self.label}: penalty must be an mbd.Penalty, got {penalty!r}.")
         self.penalty = penalty
 
-    def lengths(self) -> tuple[bool, ...]:
+    def are_lengths(self) -> tuple[bool, ...]:
         """Which rows are lengths; the others are cosines or angles."""
         return self.row_lengths
 

@@ -74,7 +74,7 @@ class Motion(AbstractJoint):
         self.read_joint(name, (a, b), penalty, point=point, axis=axis)
         self.function, self.coordinate = function, coordinate
 
-    def lengths(self):
+    def are_lengths(self):
         return (self.coordinate == "travel",)
 
     def check(self, planar):

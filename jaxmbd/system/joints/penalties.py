@@ -47,7 +47,7 @@ def penalty_wrench(
     spins = tuple(jnp.stack([cross(frame.angular_velocity, axis) for axis in frame.rotation.T], axis=1) for frame in own)
     values, push = jax.linearize(rows, *place)
     rates = push(tuple(frame.velocity for frame in own), spins, jnp.ones_like(t))
-    lengths = joint.lengths()
+    lengths = joint.are_lengths()
     stiffness, damping = row_coefficients(joint.penalty, lengths if kept is None else tuple(lengths[i] for i in kept))
     multipliers = stiffness * values + damping * rates
     forces, slopes, _ = jax.linear_transpose(push, *place)(multipliers)

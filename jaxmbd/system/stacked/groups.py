@@ -58,7 +58,7 @@ class BodyGroup(eqx.Module):
     @property
     def coordinates(self) -> int:
         """Coordinates of one body."""
-        return len(self.body.lengths())
+        return len(self.body.are_lengths())
 
     def has_constraint(self) -> bool:
         """Whether each of them owns a constraint row."""
@@ -105,7 +105,7 @@ class ElementGroup(eqx.Module):
 
     def row_lengths(self) -> tuple[bool, ...]:
         """Which rows of one joint are lengths."""
-        lengths = self.element.lengths()
+        lengths = self.element.are_lengths()
         return lengths if self.rows is None else tuple(lengths[i] for i in self.rows)
 
     def initial_states(self) -> Float[Array, "n x"]:

@@ -17,7 +17,7 @@ class BodyKind(NamedTuple):
     """The bodies of a group."""
 
     count: int
-    lengths: tuple[bool, ...]
+    are_lengths: tuple[bool, ...]
     """which coordinates of one are lengths"""
     motion_lengths: tuple[bool, ...]
     """which entries of its `to_motion` are"""
@@ -53,7 +53,7 @@ class Layout:
     @staticmethod
     def of(bodies: Sequence[BodyGroup], joints: Sequence[ElementGroup], forces: Sequence[ElementGroup]) -> "Layout":
         return Layout(
-            tuple(BodyKind(len(g.names), g.body.lengths(), g.body.motion_lengths(), g.has_constraint()) for g in bodies),
+            tuple(BodyKind(len(g.names), g.body.are_lengths(), g.body.motion_lengths(), g.has_constraint()) for g in bodies),
             tuple(ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angles, g.stiff) for g in joints),
             tuple(ElementKind(g.bodies, g.joints, (), g.states(), g.element.angles, g.stiff) for g in forces),
         )
@@ -69,12 +69,12 @@ class Layout:
 
     @cached_property
     def coordinate_lengths(self) -> tuple[bool, ...]:
-        return tuple(flag for kind in self.bodies for _ in range(kind.count) for flag in kind.lengths)
+        return tuple(flag for kind in self.bodies for _ in range(kind.count) for flag in kind.are_lengths)
 
     @cached_property
     def body_slices(self) -> tuple[slice, ...]:
         """Of every body, its coordinates in q."""
-        return _slices([len(kind.lengths) for kind in self.bodies for _ in range(kind.count)])
+        return _slices([len(kind.are_lengths) for kind in self.bodies for _ in range(kind.count)])
 
     @cached_property
     def coordinate_bodies(self) -> tuple[int, ...]:

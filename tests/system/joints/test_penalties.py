@@ -32,7 +32,7 @@ def joints(a) -> list:
 def test_a_penalty_pulls_along_the_derivatives_of_its_rows(a, which):
     """B = -M^-1 Phi_q^T (k Phi + c Phi'), away from the configuration in which all rows are zero."""
     system = two_bodies(joints(a)[which]).build().prepare()
-    rng, length = np.random.default_rng(which), np.array(joints(a)[which].lengths())
+    rng, length = np.random.default_rng(which), np.array(joints(a)[which].are_lengths())
 
     @jax.jit
     def both(q, v, t):
