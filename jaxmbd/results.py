@@ -25,6 +25,9 @@ class RESULTS(eqx.Enumeration):
     )
     not_finite = "a force, a constraint or a rate of a differential state became NaN or infinite: look at the function that gives it."
     newton_failed = "Newton's method did not converge at a prescribed step size: use smaller or adaptive steps."
+    constraints_not_met = (
+        "after a step of a prescribed size no configuration was found that satisfies the constraints: use smaller or adaptive steps."
+    )
     not_finite_at_start = "a force, a constraint or a rate of a differential state is NaN or infinite at the initial state."
     jammed_start = (
         "no accelerations and multipliers satisfy the equations of motion at the initial state together with the forces that depend on "

@@ -387,6 +387,7 @@ def _headline(result: RESULTS) -> str:
     for code, text in (
         (RESULTS.step_too_small, "step too small"),
         (RESULTS.newton_failed, "Newton's method failed"),
+        (RESULTS.constraints_not_met, "the step is too long for the constraints to be met"),
         (RESULTS.singular_configuration, "singular configuration"),
         (RESULTS.diverged, "the motion exploded"),
     ):

@@ -12,7 +12,7 @@ import jaxmbd as mbd
 from jaxmbd.integrators.verlet import ExplicitNystrom
 from jaxmbd.running.prescribed import EvenSteps
 
-from .registry import Oscillator
+from .registry import CartesianPendulum, Oscillator
 
 VERLET = mbd.Verlet()
 
@@ -179,6 +179,15 @@ def test_a_root_that_does_not_exist_is_newtons_failure():
     run = mbd.simulate(Jump(), 1.0, integrator=mbd.HHT(), step=0.1, throw=False)
     assert bool(run.result == mbd.RESULTS.newton_failed)
     assert "Newton's method failed at t = 0 s, worst element: coordinate 0" in run.message
+
+
+@pytest.mark.parametrize("method", [mbd.DormandPrince(), mbd.AdamsPECE()])
+def test_an_explicit_method_does_not_speak_of_newton(method):
+    """A step of two seconds leads a pendulum's points to where no rod reaches."""
+    run = mbd.simulate(CartesianPendulum(), 40.0, integrator=method, step=2.0, throw=False)
+    assert bool(run.result == mbd.RESULTS.constraints_not_met)
+    assert run.message.startswith("the step is too long for the constraints to be met at t = 0 s, worst element: coordinate 0")
+    assert "Newton" not in run.message
 
 
 class TestMemory:

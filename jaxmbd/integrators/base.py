@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from ..control.base import AbstractController
+from ..results import RESULTS
 from ..system.equations import AbstractSystem
 from ..system.state import State
 
@@ -94,6 +95,9 @@ class AbstractIntegrator(eqx.Module):
 
     solves_for_multipliers: ClassVar[bool] = False
     """Whether forces may depend on multipliers."""
+
+    unsolved: ClassVar[RESULTS] = RESULTS.newton_failed
+    """What a step that did not converge is called."""
 
     implicit_in_b: ClassVar[bool] = False
     """Whether family B does not limit the step of a method that is explicit otherwise."""

@@ -154,7 +154,7 @@ class _Attempt(eqx.Module):
         watch, exploded = now.watch.look(system, jax.lax.stop_gradient(state), seen)
         exploded = exploded & finite & info.converged
         worst = jnp.where(exploded, jnp.argmax(jnp.abs(seen.v)), info.worst)
-        trouble = RESULTS.where(info.converged, RESULTS.step_too_small, RESULTS.newton_failed)
+        trouble = RESULTS.where(info.converged, RESULTS.step_too_small, integrator.unsolved)
         trouble = RESULTS.where(finite, trouble, RESULTS.not_finite)
         trouble = RESULTS.where(info.singular, RESULTS.singular_configuration, trouble)
         trouble = RESULTS.where(exploded, RESULTS.diverged, trouble)

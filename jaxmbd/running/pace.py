@@ -91,7 +91,8 @@ class Adaptive(AbstractPace):
     def why_stuck(self, accept: Array, h: Array, next_step: Array, trouble: RESULTS) -> tuple[Bool[Array, ""], RESULTS]:
         """At the smallest step; but a step may also be rejected for being too short."""
         stuck = ~accept & (h <= self.min_step) & ~(next_step > h)
-        return stuck, RESULTS.where(trouble == RESULTS.newton_failed, RESULTS.step_too_small, trouble)
+        unsolved = (trouble == RESULTS.newton_failed) | (trouble == RESULTS.constraints_not_met)
+        return stuck, RESULTS.where(unsolved, RESULTS.step_too_small, trouble)
 
 
 class Prescribed(AbstractPace):

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from ...control import LocalError
 from ...control.base import AbstractController
+from ...results import RESULTS
 from ...solvers import linear
 from ...system.equations import AbstractSystem
 from ...system.parameters import Parameter, positive, read_all
@@ -40,6 +41,7 @@ class AbstractStateSpace(AbstractIntegrator):
     rtol: eqx.AbstractVar[Float[Array, ""]]
     atol: eqx.AbstractVar[Float[Array, ""]]
     independent: eqx.AbstractVar[tuple[str | int, ...] | None]
+    unsolved: ClassVar[RESULTS] = RESULTS.constraints_not_met
     caution: ClassVar[float] = 1.0
     """By how much errors of steps are kept below the tolerance."""
     growth: ClassVar[float] = 5.0
