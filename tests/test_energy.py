@@ -76,3 +76,25 @@ def test_energy_rises_at_every_moment_by_what_is_supplied(name, options, closed)
     if closed:
         contacts = [i for i, worker in enumerate(system.workers()) if worker.startswith(("contact", "plane", "walls", "spheres"))]
         assert np.any(power[contacts] != 0.0)
+
+
+METHODS = {
+    "hht": mbd.HHT(1e-7),
+    "verlet": mbd.Verlet(),
+    "dormand-prince": mbd.DormandPrince(1e-7, 1e-7),
+    "semi-explicit": mbd.SemiExplicit(),
+}
+SHORTER = {"ball-bearing": 1e-3, "hmmwv": 1.0, "stiff-impact": 0.6, "penalty-pendulum": 2.0}
+"""s, where a part of a run says as much as the whole"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_balance_of_every_problem_closes_along_its_run(name):
+    """By the method that suits it, up to the errors of steps: adaptive ones at a tight tolerance, or the fixed ones of the command line."""
+    problem = PROBLEMS[name]
+    steps = {"max_step": problem.max_step} if problem.step is None else {"step": problem.step}
+    t1 = SHORTER.get(name, problem.t1)
+    run = mbd.simulate(problem.function(), t1, integrator=METHODS[problem.integrator], max_steps=100_000, **steps)
+    turned = np.max(run.energy().kinetic) + sum(np.max(np.abs(work.supplied)) for work in run.work().values())
+    assert np.max(np.abs(run.observe("energy.error"))) < (3e-5 if problem.step is None else 1e-2) * turned

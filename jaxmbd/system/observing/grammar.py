@@ -1,4 +1,4 @@
-"""Names of what can be observed: the grammar that plots, sweeps, sensitivities and calibration share, as `naming` is that of parameters.
+"""Names of what can be observed: the grammar that plots, events and sweeps share, as `naming` is that of parameters.
 
 name      = [reducer ":"] owner "." quantity          "chassis.z", "peak:spring.force", "final:energy.total"
 owner     = a body, joint, force, contact, group of contacts or gravity of the model, or energy
