@@ -23,7 +23,7 @@ from .common import VELOCITY_CORRECTOR, answers_to_impulses, coordinate_weights,
 from .implicit import Largest, StepJacobian, solve_step
 from .interpolation import state_between
 from .multistep import Past, interpolation_weights
-from .order_control import HIGHEST, HIGHEST_ADAPTIVE, Attempt, Orders, read_order, read_orders
+from .order_control import HIGHEST, HIGHEST_ADAPTIVE, Attempt, Orders, read_max_order, read_order, read_orders
 from .prediction import Predictor
 
 _CONSTRAINT_TOLERANCE = 1e-10
@@ -142,9 +142,7 @@ class BDF(AbstractIntegrator):
         )
         for field, value in numbers.items():
             setattr(self, field, None if value is None else jnp.asarray(value))
-        self.fixed_order, self.max_order = read_order(order), read_order(max_order) or 1
-        if self.max_order > HIGHEST_ADAPTIVE:
-            raise ValueError(f"max_order of BDF must be at most {HIGHEST_ADAPTIVE}, got {max_order}: order=6 takes it in every step.")
+        self.fixed_order, self.max_order = read_order(order), read_max_order(max_order)
         if stop not in _STOPS:
             raise ValueError(f"stop of BDF must be one of {', '.join(map(repr, _STOPS))}: got {stop!r}.")
         self.stop = stop

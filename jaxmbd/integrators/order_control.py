@@ -97,12 +97,25 @@ def read_order(order: Any) -> int | None:
     """Of all steps; None: it is chosen step by step."""
     if order is None:
         return None
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or not 1 <= order <= HIGHEST:
+    if not _is_whole(order, HIGHEST):
         raise ValueError(
             f"order of BDF must be a whole number from 1 to {HIGHEST} (formulas of higher order are unstable), or None to choose it "
             f"step by step: got {order!r}."
         )
     return int(order)
+
+
+def read_max_order(order: Any) -> int:
+    """Of adaptive runs."""
+    if not _is_whole(order, HIGHEST_ADAPTIVE):
+        raise ValueError(
+            f"max_order of BDF must be a whole number from 1 to {HIGHEST_ADAPTIVE}, got {order!r}: order=6 takes 6 in every step."
+        )
+    return int(order)
+
+
+def _is_whole(order: Any, highest: int) -> bool:
+    return isinstance(order, int | np.integer) and not isinstance(order, bool) and 1 <= int(order) <= highest
 
 
 def read_orders(orders: Any) -> Int[Array, "steps"]:

@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 
 import jaxmbd as mbd
 from benchmarks.smooth_problems import SMOOTH
 from jaxmbd.integrators.multistep import Formula, Grid, interpolation_weights
+from jaxmbd.integrators.order_control import _does_not_fall
 
 from ..registry import CartesianPendulum, DrivenFilter, cartesian_pendulum_reference
 
@@ -160,6 +162,63 @@ class TestAdaptive:
         assert np.max(np.abs(between.v - v)) < 1.5 * at_steps[1]
 
 
+class Ringing(mbd.AbstractSystem):
+    """Two unit masses: y follows x, which swings slowly, by a stiff spring with little damping."""
+
+    off: Array
+    """m, by which y starts beside x"""
+    frequency: float = eqx.field(static=True)
+    """rad/s, of y alone"""
+    v0: Array = eqx.field(default_factory=lambda: jnp.zeros(2))
+
+    @property
+    def q0(self):
+        return jnp.stack([1.0 + 0.0 * self.off, 1.0 + self.off])
+
+    def mass(self, q):
+        return jnp.eye(2)
+
+    def force(self, q, v, t):
+        return jnp.stack([-q[0], self.frequency**2 * (q[0] - q[1]) - 2 * 0.01 * self.frequency * v[1]])
+
+
+class TestVibrationsThatAreNotResolved:
+    """Without damping, orders 3, 4 and 5 excite a vibration of frequency w in steps of up to h = 1.9 / w, 4.7 / w and 9.4 / w."""
+
+    @pytest.mark.parametrize(
+        ("terms", "order", "expected"),
+        [
+            ([1.0, 2.0, 3.0, 4.0, 5.0], 5, True),
+            ([9.0, 9.0, 3.0, 3.0, 3.0], 5, True),
+            ([1.0, 2.0, 6.0, 4.0, 5.0], 5, False),  # one of the last three is larger
+            ([1.0, 2.0, 3.0, 6.0, 5.0], 5, False),
+            ([1.0, 2.0, 3.0, 0.1, 0.2], 3, True),  # what is above the order does not matter
+            ([1.0, 2.0, 3.0, 4.0, 5.0], 2, False),  # orders 1 and 2 are stable
+            ([1.0, 2.0, 3.0, 4.0, 5.0], 1, False),
+            ([1.0, 2.0, np.inf, np.inf, np.inf], 3, False),  # nothing is known of it
+        ],
+    )
+    def test_terms_that_do_not_fall(self, terms, order, expected):
+        assert _does_not_fall(jnp.array(terms), jnp.array(order)) == expected
+
+    @pytest.mark.parametrize("turn", [1.0, 2.0, 3.0])
+    def test_the_chosen_order_does_not_excite_them(self, turn):
+        """Steps of w h = `turn`, whose errors are far above the tolerance, ask for high orders: without the rule order 5 makes a million metres
+        of a millimetre."""
+        run = mbd.simulate(Ringing(jnp.array(1e-3), 100.0), 2 * turn, integrator=mbd.BDF(1e-6), step=turn / 100)
+        assert np.max(np.abs(run.q[:, 1] - run.q[:, 0])) < 1.1e-3
+
+    def test_max_order(self):
+        """Adaptive steps become longer than the vibration's period with both, and fewer with order 5 (measured 653 and 1100)."""
+        system = Ringing(jnp.zeros(()), 1e3)
+        free, second = (mbd.simulate(system, 10.0, integrator=mbd.BDF(1e-4, max_order=k)) for k in (5, 2))
+        assert np.max(second.orders) == 2
+        assert np.max(free.orders) == 5
+        assert free.stats["steps"] < 0.8 * second.stats["steps"] < 1500
+        for run in (free, second):
+            np.testing.assert_allclose(run.q[:, 0], np.cos(run.ts), atol=1e-3)
+
+
 class TestDerivatives:
     BDF = mbd.BDF(1e-6, corrector=1e-5)  # forward mode differentiates at what Newton leaves
     AT = 9.81
@@ -222,6 +281,9 @@ class TestBadInput:
             ({"order": 7}, "order of BDF must be a whole number from 1 to 6"),
             ({"order": 0}, "order of BDF must be a whole number from 1 to 6"),
             ({"order": 2.5}, "order of BDF must be a whole number from 1 to 6"),
+            ({"max_order": 6}, "max_order of BDF must be a whole number from 1 to 5, got 6: order=6 takes 6 in every step"),
+            ({"max_order": 0}, "max_order of BDF must be a whole number from 1 to 5, got 0"),
+            ({"max_order": None}, "max_order of BDF must be a whole number from 1 to 5, got None"),
             ({"form": "one-field"}, "form of BDF must be one of 'two-field', 'three-field'"),
             ({"scaling": "multipliers"}, "no velocities are left to scale: write scaling='full'"),
             ({"scaling": "some"}, "scaling of BDF in the two-field form must be one of"),
