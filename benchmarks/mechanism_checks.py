@@ -382,12 +382,7 @@ def balance(drawn: Any, run: mbd.Solution, motion: Motion, seen: dict[str, Any])
     begin = {b.name: _body(b, *(start[None, slices[b.name][2]],) * 3) for b in model.bodies}
     for joint in model.joints:
         f, m = _space(np.asarray(seen["reactions"][joint.name][0])), _torques(np.asarray(seen["reactions"][joint.name][1]))
-        second, point = motion.bodies[joint.bodies[1]], getattr(joint, "point2", getattr(joint, "point", None))
-        at = second.position
-        if point is not None:
-            given = begin[joint.bodies[1]]
-            local = given.rotation[0].T @ (np.pad(np.asarray(point), (0, 3 - len(point))) - given.position[0])
-            at = second.position + np.einsum("tij,j->ti", second.rotation, local)
+        at = _where_it_acts(joint, motion, begin)
         act(joint.bodies[1], f, m, at)
         if len(joint.bodies) == 2:
             act(joint.bodies[0], -f, -m, at)
@@ -401,3 +396,16 @@ def balance(drawn: Any, run: mbd.Solution, motion: Motion, seen: dict[str, Any])
         max((float(np.max(np.abs(force[name]))) for name in checked), default=0.0) / (largest_force + little),
         max((float(np.max(np.abs(torque[name]))) for name in turned), default=0.0) / (largest_torque + little * drawn.length),
     )
+
+
+def _where_it_acts(joint: Any, motion: Motion, begin: dict[str, Body]) -> np.ndarray:
+    """The joint's point on its second body along a run; a joint without one acts on the centre of mass."""
+    point, name = getattr(joint, "point2", getattr(joint, "point", None)), joint.bodies[1]
+    given = None if point is None else np.pad(np.asarray(point), (0, 3 - len(point)))
+    if name == mbd.ground.name:
+        return np.zeros((1, 3)) if given is None else given[None]
+    second = motion.bodies[name]
+    if given is None:
+        return second.position
+    local = begin[name].rotation[0].T @ (given - begin[name].position[0])
+    return second.position + np.einsum("tij,j->ti", second.rotation, local)

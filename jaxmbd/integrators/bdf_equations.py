@@ -258,7 +258,7 @@ def average_mass(system: AbstractSystem, state: State) -> Array:
 
 def average_stiffness(system: AbstractSystem, state: State) -> Array:
     """An estimate of k_ave: the mean size of the diagonal of K, the stiffness of forces and of constraint forces."""
-    system, multipliers = system.recall(state.memory), state.memory.kept_rows * state.multipliers
+    system, multipliers = system.recall(state.memory), state.multipliers
 
     def pull(q):
         return constraint_force(system, q, state.t, multipliers) - total_force(system, q, state.v, state.t, state.x, multipliers)

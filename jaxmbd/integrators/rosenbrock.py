@@ -116,7 +116,7 @@ class AbstractRosenbrock(AbstractStateSpace):
         return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), found, carried.jacobians), fresh
 
     def differentiate(self, system: AbstractSystem, state: State, here: Tangent) -> Jacobians:
-        return differentiate(system, state, state.memory, here)
+        return differentiate(system, state, here)
 
     def _carry(self, system: AbstractSystem, state: State, end: Point, jacobians: Jacobians, fresh: Array) -> ServingJacobians:
         carried: ServingJacobians = state.method

@@ -25,6 +25,7 @@ class State(eqx.Module):
     x: Float[Array, "x"]
     """differential states"""
     multipliers: Float[Array, "rows"]
+    """zero of rows that were not enforced when they were computed: by the step that led here, after which memory may keep others"""
     acceleration: Float[Array, "q"]
     """q'' as the equations of motion give it"""
     state_rate: Float[Array, "x"]

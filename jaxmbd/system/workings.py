@@ -37,7 +37,7 @@ class AbstractWorkings(eqx.Module):
 
     def efforts(self, state: State) -> Float[Array, "efforts"]:
         """What constraints that depend on time work with, at rows; in between, `flows` gets interpolated ones."""
-        return state.multipliers * state.memory.kept_rows
+        return state.multipliers
 
     def flows(self, state: State, efforts: Array) -> Flows:
         """What each of them stores and supplies."""

@@ -157,7 +157,7 @@ class Jacobians(eqx.Module):
     by_time: Float[Array, "s"]
 
 
-def differentiate(system: AbstractSystem, point: State | Point, memory: Memory, here: Tangent) -> Jacobians:
+def differentiate(system: AbstractSystem, point: State | Point, here: Tangent) -> Jacobians:
     """Exact derivatives of the reduced equations at a consistent state.
 
     Differentiating the equations that (q, v, q'', lambda) satisfy, lambda of all rows, along motions that satisfy them too: with dq = N dy and a
@@ -169,12 +169,12 @@ def differentiate(system: AbstractSystem, point: State | Point, memory: Memory, 
     matrix, in every direction; the tests compare the two.
     """
     q, v, x, t, a = point.q, point.v, point.x, point.t, point.acceleration
-    pulling, base = memory.kept_rows * point.multipliers, system.base
+    multipliers, base = point.multipliers, system.base
     n, d, k = q.shape[0], here.slope.shape[1], x.shape[0]
 
     def equations(q, v, x, t):
         place, rate, bend = system.unfold(q, v, a)
-        _, pull = constraint_and_force(base, place, t, pulling)
+        _, pull = constraint_and_force(base, place, t, multipliers)
         motion = mass_product(base, place, bend) + pull - total_force(base, place, rate, t, x)
         return motion, constraint_acceleration(base, place, rate, bend, t)[here.rows], state_rate(base, x, place, rate, t)
 

@@ -54,7 +54,7 @@ def _look_ahead(system: AbstractSystem, state: State, ahead: Float[Array, "times
 
     def at(s):
         q, v = system.normalize(state.q + s * state.v + 0.5 * s**2 * a, state.v + s * a)
-        return _parts(system, q, v, state.t + s, state.x + s * rate, known(state.multipliers) * state.memory.kept_rows)
+        return _parts(system, q, v, state.t + s, state.x + s * rate, known(state.multipliers))
 
     return jax.vmap(at)(ahead)
 

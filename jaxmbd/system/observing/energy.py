@@ -91,7 +91,7 @@ def efforts(system: "AbstractMechanism", state: State) -> Float[Array, "efforts"
     """Multipliers of all rows of Phi, and k Phi + c Phi' of all rows that drive by penalties."""
     held = [number for number, group in _held(system).items() if group.element.driven]
     instead = system.penalty_multipliers(state.q, state.v, state.t) if held else {}
-    return jnp.concatenate([state.multipliers * state.memory.kept_rows, *(instead[number].ravel() for number in held)])
+    return jnp.concatenate([state.multipliers, *(instead[number].ravel() for number in held)])
 
 
 def flows(system: "AbstractMechanism", state: State, efforts: Array) -> Flows:

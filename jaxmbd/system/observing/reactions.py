@@ -28,8 +28,8 @@ def joint_reaction(system: "AbstractMechanism", name: str, state: State) -> tupl
 
 def reaction_at(system: "AbstractMechanism", number: int, place: int, state: State) -> JointReaction:
     """Of one joint, by the number of its group and its place in it."""
-    frames, multipliers = system.frames(state.q, state.v), state.multipliers * state.memory.kept_rows
-    group, parts = _parts(system, {number}, frames, state.t, multipliers)[number]
+    frames = system.frames(state.q, state.v)
+    group, parts = _parts(system, {number}, frames, state.t, state.multipliers)[number]
     return _reaction(group, state.t, *pick(parts, place))
 
 

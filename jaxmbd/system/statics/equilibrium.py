@@ -125,9 +125,8 @@ def _failure(system: AbstractSystem, state: State) -> str:
 @eqx.filter_jit
 def _imbalance(system: AbstractSystem, state: State) -> tuple[Array, Array]:
     system = system.prepare().recall(state.memory)
-    multipliers = state.memory.kept_rows * state.multipliers
-    force = total_force(system, state.q, jnp.zeros_like(state.q), state.t, state.x, multipliers)
-    pull = constraint_force(system, state.q, state.t, multipliers)
+    force = total_force(system, state.q, jnp.zeros_like(state.q), state.t, state.x, state.multipliers)
+    pull = constraint_force(system, state.q, state.t, state.multipliers)
     return force - pull, jnp.abs(constraint(system, state.q, state.t))
 
 

@@ -111,7 +111,7 @@ def _linearize(system: AbstractSystem, state: State, freedoms: int) -> Lineariza
     basis = tangent_rows(jax.lax.stop_gradient(jacobian), kept)[0][n - y :].T
     basis = basis - lift(jacobian @ basis)
 
-    pulling = kept * state.multipliers
+    pulling = state.multipliers
     left = basis.T
     if system.multiplier_forces():
         slope = kept * jax.jacfwd(lambda pull: total_force(system, q, jnp.zeros(n), t, x, pull))(pulling)

@@ -38,7 +38,7 @@ def both_derivatives(system, state, partition):
         return jnp.concatenate([point.acceleration[chosen], point.state_rate])
 
     whole = jax.jacfwd(right_hand_side, argnums=(0, 1, 2, 3))(state.q[chosen], state.v[chosen], state.x, state.t)
-    return differentiate(system, state, state.memory, here), whole
+    return differentiate(system, state, here), whole
 
 
 @eqx.filter_jit

@@ -1,11 +1,14 @@
 """Closed spatial loops whose joints say some things twice, joints that contradict each other, and rows that must stay."""
 
+from types import SimpleNamespace
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import jaxmbd as mbd
+from benchmarks.mechanism_checks import Motion, balance
 from jaxmbd.system.initial import initial_state
 from jaxmbd.system.redundancy import choose_rows
 
@@ -201,6 +204,17 @@ def test_reactions_say_when_they_are_not_unique(loops, cycle):
     for name in ("first hinge", "second hinge", "corner 2"):
         assert not loops.reaction(name).unique, name
     assert not cycle.reaction("hinge 4").unique
+
+
+def test_reactions_balance_where_other_rows_are_kept(cycle):
+    """The multipliers of a step belong to the rows that it kept, whichever are kept from there on."""
+    kept = np.asarray(cycle.states.memory.kept_rows)
+    assert np.any(kept[1:] != kept[:-1])
+    bodies, joints = bricard()
+    drawn = SimpleNamespace(model=mbd.Model(bodies, joints, [mbd.Gravity(GRAVITY)]), mass=1.0, length=1.0, time=1.0)
+    reactions = {joint.name: cycle.reaction(joint.name) for joint in joints}
+    seen = {"reactions": {name: (one.force, one.torque) for name, one in reactions.items()}}
+    assert max(balance(drawn, cycle, Motion.of(drawn.model, cycle), seen)) < 1e-4
 
 
 # --- contradictions -----------------------------------------------------------------------------------------------------
