@@ -3,6 +3,7 @@
 M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x, lambda)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
 """
 
+import abc
 import inspect
 from typing import Any, ClassVar
 
@@ -47,14 +48,14 @@ class AbstractSystem(AbstractWorkings):
             if method in vars(cls) and f"has_{method}" not in vars(cls):
                 setattr(cls, f"has_{method}", True)
 
+    @abc.abstractmethod
     def mass(self, q: Float[Array, "q"]) -> Float[Array, "q q"]:
         """M(q). It may be singular where the constraints make up for it."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def force(self, q: Array, v: Array, t: Array, *rest: Array) -> Float[Array, "q"]:
         """Q without the stiff part: applied forces (family A) and terms that are quadratic in the velocity. The rest is x, if there are
         differential states, then the multipliers, if `force_uses_multipliers`."""
-        raise NotImplementedError
 
     def stiff_force(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "q"]:
         """The cheap, stiff part of Q (family B)."""

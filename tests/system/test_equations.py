@@ -1,6 +1,7 @@
 """A user's own equations: what a class declares by what it writes down."""
 
 import jax.numpy as jnp
+import pytest
 
 import jaxmbd as mbd
 
@@ -46,3 +47,12 @@ def test_so_is_contact_power():
     assert not Free.has_contact_power
     assert Touching.has_contact_power
     assert mbd.System.has_contact_power
+
+
+@pytest.mark.parametrize("missing", ["mass", "force"])
+def test_equations_that_lack_a_part_are_refused_when_they_are_made(missing):
+    methods = {"mass": lambda self, q: jnp.eye(1), "force": lambda self, q, v, t: -q}
+    fields = {"q0": property(lambda self: jnp.ones(1)), "v0": property(lambda self: jnp.zeros(1))}
+    kind = type("Incomplete", (mbd.AbstractSystem,), fields | {name: given for name, given in methods.items() if name != missing})
+    with pytest.raises(TypeError, match=rf"Can't instantiate abstract class Incomplete .*{missing}"):
+        kind()

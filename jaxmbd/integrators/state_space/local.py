@@ -57,6 +57,12 @@ class LocalSystem(AbstractSystem):
     def pull(self, q, columns):
         return jax.vmap(lambda u: jax.vjp(self._place, q)[1](u)[0], in_axes=1, out_axes=1)(columns)
 
+    def mass(self, q):
+        raise NotImplementedError("Ask `base` at the place that `unfold` leads to.")
+
+    def force(self, q, v, t, *rest):
+        raise NotImplementedError("Ask `base` at the place that `unfold` leads to.")
+
     def constraint(self, q, t):
         return constraint(self.system, self._place(q), t)
 
