@@ -69,6 +69,10 @@ def simulate(
     - `max_steps`: bound of accepted steps, prescribed ones too; a million unless given. Under jit, grad or vmap it is 4096 unless given,
       and sizes what is kept of adaptive runs if every step is saved or a reverse derivative asked for; otherwise it costs no memory.
     - `progress`: shows a progress bar (outside jit).
+    - `kernels`: how XLA compiles for a CPU. "scalar": a run, or every lane of a batch, is one kernel in which all arrays are taken apart into
+      numbers: many times faster for mechanisms of a few bodies, but compiling takes longer with every body. "array": arrays, lanes side by side.
+      "auto": scalars for batches of small mechanisms. Other devices always take arrays. Where numbers become too many the run takes
+      arrays all the same.
     - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended, lane by lane
       in a batch; the program then makes no calls to the host, which a GPU would have to wait for.
     """
@@ -97,11 +101,9 @@ def simulate(
         chosen,
         own_beginning(system.nameless()) if initial is None else fitting(system, initial),
         **options,
-        kernels="array",
+        kernels=read_kernels(kernels, system),
     )
-    traced = is_traced(job, steps)
-    job = dataclasses.replace(job, kernels=read_kernels(kernels, system, method, traced))
-    if traced:
+    if is_traced(job, steps):
         wanted = _TRACED_STEPS if steps is None else len(steps)
         count = int(max_steps or wanted) if steps is None else min(int(max_steps or wanted), wanted)
         sizes = None if steps is None else jnp.asarray(steps[:count])

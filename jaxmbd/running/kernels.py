@@ -3,26 +3,26 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from ..integrators.base import AbstractIntegrator
 from ..scalar import one_kernel
 from ..system.equations import AbstractSystem
 
-Kernels = Literal["scalar", "array"]
-LARGEST = 16
-"""coordinates of a mechanism that becomes scalars by itself"""
+Kernels = Literal["scalar", "scalar lanes", "array"]
+"""Of scalars, or only the lanes of a batch."""
+LARGEST = 12
+"""coordinates of a mechanism whose batches become scalars by themselves. Beyond, compiling takes minutes."""
 _BUDGET = 60_000
 """operations"""
 
 
-def read_kernels(given: Any, system: AbstractSystem, integrator: AbstractIntegrator, traced: bool) -> Kernels:
+def read_kernels(given: Any, system: AbstractSystem) -> Kernels:
     """The argument `kernels` of `simulate`."""
     if given not in ("auto", "scalar", "array"):
         raise ValueError(f"kernels must be 'auto', 'scalar' or 'array', got {given!r}.")
-    if given != "auto":
-        return given
-    return "scalar" if traced and system.q0.shape[-1] <= LARGEST else "array"
+    if given == "auto":
+        return "scalar lanes" if system.q0.shape[-1] <= LARGEST else "array"
+    return given
 
 
 def made_of(kernels: Kernels, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function; of scalars it has no derivative."""
-    return one_kernel(function, _BUDGET) if kernels == "scalar" else function
+    """The same function. Of scalars it has no derivative."""
+    return function if kernels == "array" else one_kernel(function, _BUDGET, alone=kernels == "scalar")

@@ -1,5 +1,6 @@
 """A function as one kernel of a CPU, and under `jax.vmap` a loop over the lanes within that kernel."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,16 +25,19 @@ class one_kernel(eqx.Module):
     Under `jax.vmap` a CPU takes lane after lane. Each has branches and numbers of trips of its own and waits for no other; it computes what it
     computes alone, bit for bit, whichever lanes stand beside it. On other devices f is done as it stands, side by side.
 
-    It has no derivative: it is for what is given one by other means. Where f has side effects or more than `budget` operations it is done as it
-    stands everywhere, as `scalarise` does; arguments are as there.
+    It has no derivative: it is for what is given one by other means. Where f has side effects, more than `budget` operations or arrays that are
+    too large for a kernel, it is done as it stands everywhere: `report` says so, and a line in the log. Arguments are as in `scalarise`.
+
+    - `alone`: whether it is a kernel without `jax.vmap`, too.
     """
 
     function: Callable[..., Any]
     budget: int = eqx.field(default=BUDGET, static=True)
+    alone: bool = eqx.field(default=True, static=True)
 
     def __call__(self, *arguments: Any) -> Any:
         numbers, rest = eqx.partition((self.function, arguments), eqx.is_array_like)
-        return _compiled(jax.tree.map(jnp.asarray, numbers), rest, self.budget)
+        return _compiled(jax.tree.map(jnp.asarray, numbers), rest, self.budget, self.alone)
 
     def report(self, *arguments: Any) -> Report:
         """What becomes of f, called with such arguments."""
@@ -43,14 +47,18 @@ class one_kernel(eqx.Module):
 
 
 @eqx.filter_jit
-def _compiled(numbers: Any, rest: Any, budget: int) -> Any:
+def _compiled(numbers: Any, rest: Any, budget: int, alone: bool) -> Any:
     closed, tree = traced(numbers, rest)
     source = Source.of(closed)
-    scalars, report = Scalars.make(source, budget, alone=True)
     leaves = [*source.traced, *jax.tree.leaves(numbers)]
-    report.log()
-    found = source.plain(leaves) if scalars is None else _lane_by_lane(scalars, source.plain, ())(*leaves)
-    return jax.tree.unflatten(tree, found)
+
+    @functools.cache
+    def scalars() -> Scalars | None:
+        found, report = Scalars.make(source, budget, alone=True)
+        report.log()
+        return found
+
+    return jax.tree.unflatten(tree, _lane_by_lane(scalars, source.plain, (), alone)(*leaves))
 
 
 class _Loop(NamedTuple):
@@ -61,15 +69,19 @@ class _Loop(NamedTuple):
     """which leaves have an axis for it"""
 
 
-def _lane_by_lane(scalars: Scalars, plain: Callable[[Leaves], Leaves], loops: tuple[_Loop, ...]) -> Callable[..., Leaves]:
+def _lane_by_lane(
+    scalars: Callable[[], Scalars | None], plain: Callable[[Leaves], Leaves], loops: tuple[_Loop, ...], in_kernel: bool = True
+) -> Callable[..., Leaves]:
     """The same function twice: scalars for a kernel of a CPU, within loops over lanes (the outermost first), and `plain` for all lanes at once,
-    for all other devices."""
+    for all other devices. `in_kernel`: or everywhere, as long as it is not in a batch."""
 
     @custom_vmap
     def run(*leaves):
-        return lax.platform_dependent(
-            *leaves, cpu=lambda *leaves: _in_a_kernel(scalars, leaves, loops), default=lambda *leaves: plain(leaves)
-        )
+        program = scalars() if in_kernel else None
+        if program is None:
+            return plain(leaves)
+        kernel = lambda *leaves: _in_a_kernel(program, leaves, loops)  # noqa: E731
+        return lax.platform_dependent(*leaves, cpu=kernel, default=lambda *leaves: plain(leaves))
 
     @run.def_vmap
     def batch(size, in_batched, *leaves):
