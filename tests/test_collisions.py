@@ -173,8 +173,8 @@ CONTROLLED = {"hht": mbd.HHT, "bdf": mbd.BDF, "bdf at index 3": functools.partia
 
 
 class TestElasticImpact:
-    """A disc slides along a slanted rail onto a spring that acts on contact only, and the rail carries what does not turn it back: it leaves with
-    the speed that it came with."""
+    """A disc slides along a slanted rail onto a spring that acts on contact only, and the rail carries what does not turn it back: it leaves
+    with the speed that it came with."""
 
     @pytest.fixture(scope="class")
     @classmethod
