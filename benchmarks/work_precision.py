@@ -254,7 +254,7 @@ def draw(name: str, rows: dict[str, list[Row]], out: Path) -> None:
         axis.grid(alpha=0.3)
     limits = np.array(axes[0].get_xlim())
     axes[0].loglog(limits, limits, ":", color="gray", label="tolerance")
-    axes[0].legend(fontsize="small")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize="small")
     save(figure, out / f"work_precision_{name}.png")
 
 
