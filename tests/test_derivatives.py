@@ -13,7 +13,7 @@ from jaxmbd.running import derivatives
 
 from .registry import CartesianPendulum, DrivenFilter, Sling
 
-HHT = mbd.HHT(tolerance=1e-5)
+HHT, VERLET = mbd.HHT(tolerance=1e-5), mbd.Verlet()
 ROOM = 1024
 
 
@@ -223,9 +223,9 @@ class TestEveryMode:
     AT = jnp.array([3.0, 2.0])
 
     @staticmethod
-    def end(p):
+    def end(p, integrator=VERLET, steps=20):
         system = Hardening(jnp.ones(1), jnp.zeros(1), p)
-        return mbd.simulate(system, 1.0, integrator=mbd.Verlet(), step=np.full(20, 0.05)).final.q[0]
+        return mbd.simulate(system, 1.0, integrator=integrator, step=np.full(steps, 1.0 / steps)).final.q[0]
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -247,6 +247,12 @@ class TestEveryMode:
     def test_reverse_over_either(self, gradient, inner):
         expected = differences(lambda p: np.asarray(gradient(jnp.asarray(p))), self.AT)
         np.testing.assert_allclose(jax.jacrev(inner(self.end))(self.AT), expected, rtol=1e-7)  # rounding over the increment
+
+    def test_reverse_over_reverse_by_rosenbrock(self):
+        gradient = jax.grad(lambda p: self.end(p, mbd.RosenbrockNystrom(), 5))
+        compiled = jax.jit(gradient)
+        expected = differences(lambda p: np.asarray(compiled(jnp.asarray(p))), self.AT)
+        np.testing.assert_allclose(jax.jit(jax.jacrev(gradient))(self.AT), expected, rtol=1e-7)
 
 
 class TestPlainFunctions:

@@ -71,7 +71,7 @@ def _refined(matrix: Float[Array, "n n"], solve: Callable[[Array], Array], right
     """A product with an inverse leaves a residual of rounding times the condition number: accelerations near a dead point would balance forces
     to 1e-5 only. One correction takes that away; LU factors leave none of it."""
     found = solve(right)
-    if matrix.shape[0] > SMALL:
+    if not 1 < matrix.shape[0] <= SMALL:
         return found
     correction = solve(right - _product(matrix, found))
     return found + jnp.where(jnp.isfinite(correction), correction, 0.0)  # a singular matrix says so by infinities
