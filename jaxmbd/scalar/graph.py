@@ -128,6 +128,8 @@ class Graph:
         self.numbers = 0
         self.fallbacks: Counter[str] = Counter()
         """primitives that were taken as they are"""
+        self.bound: set[str] = set()
+        """their names, and those of all that is within them"""
         self.region = Region(None)
         self.here = self.region
 

@@ -132,6 +132,7 @@ class Interpreter:
     def as_it_is(self, equation: Any, values: list[Value]) -> list[Value]:
         self.graph.count(1 + sum(value.size for value in values if is_apart(value)))
         self.graph.fallbacks[equation.primitive.name] += 1
+        self.graph.bound |= {equation.primitive.name, *(name for inner in _jaxprs_in(equation) for name in names_within(inner))}
         avals = [variable.aval for variable in equation.outvars]
         bind = Bind(equation.primitive, equation.params, values, [variable.aval.dtype for variable in equation.invars])
         kept = {value.shape for value in values if not is_apart(value)}
@@ -139,6 +140,17 @@ class Interpreter:
             node if aval.shape in kept else self.opened(node, aval)
             for node, aval in zip(self.graph.results(bind, avals), avals, strict=True)
         ]
+
+
+def names_within(jaxpr: Any) -> set[str]:
+    """Of all primitives in a jaxpr and in those within it."""
+    names = {equation.primitive.name for equation in jaxpr.eqns}
+    return names.union(*(names_within(inner) for equation in jaxpr.eqns for inner in _jaxprs_in(equation)))
+
+
+def _jaxprs_in(equation: Any) -> list[Any]:
+    parts = [part for param in equation.params.values() for part in (param if isinstance(param, tuple | list) else [param])]
+    return [part.jaxpr if isinstance(part, core.ClosedJaxpr) else part for part in parts if isinstance(part, core.ClosedJaxpr | core.Jaxpr)]
 
 
 def goes_apart(aval: Any) -> bool:
@@ -202,4 +214,24 @@ def _scan(interpreter: Interpreter, equation: Any, values: list[Value]) -> list[
     return [*carry, *stacks]
 
 
+BEARABLE = {
+    *ELEMENTWISE,
+    *MOVING,
+    *_INLINED,
+    *(
+        "reduce_sum",
+        "reduce_max",
+        "reduce_min",
+        "reduce_prod",
+        "reduce_and",
+        "reduce_or",
+        "argmax",
+        "argmin",
+        "copy",
+        "while",
+        "cond",
+        "scan",
+    ),
+} - {"sort"}
+"""Names of primitives of whole arrays of which a kernel of a CPU may be made. Others are calls to a library, or shared out to threads."""
 _CONTROL = {"while": _while, "cond": _cond, "scan": _scan, "custom_linear_solve": _linear_solve}

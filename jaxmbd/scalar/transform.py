@@ -9,11 +9,10 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax.extend import core
 
 from .emitting import Program, needed, nodes_of_whole
 from .graph import Graph, Node, Operation, TooLarge, Value, all_known, numbers
-from .interpreting import Interpreter
+from .interpreting import BEARABLE, Interpreter, names_within
 
 BUDGET = 50_000
 """operations"""
@@ -99,7 +98,7 @@ def _evaluate(closed: Any, leaves: list[Any], budget: int, fences: bool) -> list
     report.log()
     if scalars is None:
         return source.plain(leaves)
-    differentiable = _with_vjp if _has(source.jaxpr, "custom_vjp_call") else _with_jvp
+    differentiable = _with_vjp if "custom_vjp_call" in names_within(source.jaxpr) else _with_jvp
     return differentiable(source, scalars, budget, fences)(*leaves)
 
 
@@ -167,6 +166,8 @@ class Scalars(NamedTuple):
             outputs = interpreter.run(jaxpr, source.with_constants(values, interpreter.constant))
         except TooLarge as error:
             return None, Report(False, str(error), 0, {})
+        if alone and (foreign := graph.bound - BEARABLE):
+            return None, Report(False, f"a kernel of a CPU has no place for {', '.join(sorted(foreign))}", 0, dict(graph.fallbacks))
         live = needed(graph.region, [node for value in outputs for node in nodes_of_whole(value)])[0]
         report = Report(True, "", sum(isinstance(node, Operation) for node in live), dict(graph.fallbacks))
         return Scalars(graph, inputs, outputs, [variable.aval.dtype for variable in jaxpr.outvars]), report
@@ -255,15 +256,3 @@ def _with_vjp(source: Source, scalars: Scalars, budget: int, fences: bool) -> Ca
 def _no_slope(number: Any) -> np.ndarray:
     """The derivative of what has none."""
     return np.zeros(jnp.shape(number), jax.dtypes.float0)
-
-
-def _has(jaxpr: Any, name: str) -> bool:
-    """Whether a primitive of this name is in a jaxpr, or in those within it."""
-    inner = (
-        part.jaxpr if isinstance(part, core.ClosedJaxpr) else part
-        for equation in jaxpr.eqns
-        for param in equation.params.values()
-        for part in (param if isinstance(param, tuple | list) else [param])
-        if isinstance(part, core.ClosedJaxpr | core.Jaxpr)
-    )
-    return any(equation.primitive.name == name for equation in jaxpr.eqns) or any(_has(part, name) for part in inner)
