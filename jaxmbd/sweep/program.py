@@ -16,6 +16,7 @@ from ..simulate import simulate
 from ..solution import Solution
 from ..system.observing.grammar import find
 from ..system.system import System
+from .designs import spread
 
 LANES = "lanes"
 """The axis of devices over which the lanes of a chunk are spread."""
@@ -43,7 +44,7 @@ class Job(NamedTuple):
 
     def lane(self, values: dict[str, Any]) -> dict[str, Any]:
         """Statistics and observables of one run. What a run did not reach is NaN."""
-        run = simulate(self.system.set(values), self.t1, throw=False, **self.options)
+        run = simulate(self.system.set(spread(self.system, values)), self.t1, throw=False, **self.options)
         names = [one for one in self.observe if isinstance(one, str)]
         seen = dict(run.observe(names))
         for function in self.observe:

@@ -6,11 +6,12 @@ from types import SimpleNamespace
 import jax
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import jaxmbd as mbd
 from jaxmbd.sweep import chunks as chunking
 from jaxmbd.sweep.chunks import Chunks, choose_program, run_chunks
-from jaxmbd.sweep.program import trace
+from jaxmbd.sweep.program import Compiled, trace
 
 from .mechanism import OPTIONS, STIFFNESSES, T1, TOO_STIFF, columns, job, system
 
@@ -62,6 +63,20 @@ def test_the_last_chunk_is_filled_up(program, found):
     few = run_chunks(Chunks(program, columns(STIFFNESSES[:3])), progress=False)
     for name, values in found.items():
         np.testing.assert_array_equal(few[name], values[:3])
+
+
+def test_algebra_of_small_matrices_starts_no_threads_while_chunks_run(program):
+    seen = []
+
+    class Looking(Compiled):
+        def run(self, given):
+            seen.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+            return super().run(given)
+
+    before = threadpool_info()
+    run_chunks(Chunks(Looking(*program), columns()), progress=False)
+    assert set(seen) == {1}
+    assert threadpool_info() == before
 
 
 def test_progress_counts_runs_and_failures(program, capsys):
@@ -141,7 +156,8 @@ def test_an_argument_that_no_run_takes_is_told():
 
 
 @pytest.mark.parametrize(
-    ("package", "extra", "arguments"), [("xarray", "sweep", {}), ("zarr", "sweep", {"store": "here"}), ("dask", "cluster", {"client": 1})]
+    ("package", "extra", "arguments"),
+    [("xarray", "sweep", {}), ("threadpoolctl", "sweep", {}), ("zarr", "sweep", {"store": "here"}), ("dask", "cluster", {"client": 1})],
 )
 def test_an_extra_that_is_missing_is_told_with_the_command(package, extra, arguments, monkeypatch):
     for name in (package, f"{package}.distributed"):
