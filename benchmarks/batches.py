@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from peers import CORES
+from peers import CORES, samples
 
 REPEATS, LONG = 5, 3.0
 """a batch is run so many times, of which the shortest counts; one that takes longer [s] is run once"""
@@ -192,7 +192,7 @@ class Batches:
     def _compared(self, values: np.ndarray, q: np.ndarray) -> dict[str, Any]:
         if self.case.angles is None:
             return {}
-        rows = np.unique(np.linspace(0, len(values) - 1, 5).astype(int))
+        rows = samples(len(values))
         return {"values": values[rows].tolist(), "angles": q[rows][:, list(self.case.angles)].tolist()}
 
 

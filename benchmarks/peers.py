@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,10 +64,14 @@ def reference(stiffness: float) -> np.ndarray:
     return run.y[:2, -1]
 
 
-def error(varied: np.ndarray, ends: np.ndarray, samples: int = 5) -> float:
-    """rad, the largest of both angles at the end, of a few runs from the first to the last."""
-    rows = np.unique(np.linspace(0, len(varied) - 1, samples).astype(int))
-    return max(float(np.max(np.abs(ends[row] - reference(float(varied[row]))))) for row in rows)
+def samples(runs: int) -> np.ndarray:
+    """A few from the first to the last."""
+    return np.unique(np.linspace(0, runs - 1, 5).astype(int))
+
+
+def farthest(varied: Iterable[float], ends: Any) -> float:
+    """rad, the largest error of an angle at the end."""
+    return max(float(np.max(np.abs(np.asarray(end) - reference(value)))) for value, end in zip(varied, ends, strict=True))
 
 
 class Measured(NamedTuple):
@@ -263,4 +267,5 @@ def measure(peer: Peer, cores: int, seconds: float) -> tuple[float, float, int]:
     runs = int(peer.few * cores * max(1.0, min(seconds / found.seconds, 1000.0)))
     if runs > peer.few * cores:
         found = peer.run(runs, cores)
-    return runs / found.seconds, error(stiffnesses(runs), found.ends), runs
+    rows = samples(runs)
+    return runs / found.seconds, farthest(stiffnesses(runs)[rows].tolist(), found.ends[rows]), runs

@@ -89,10 +89,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
 
 
 def row(told: dict[str, Any], speed_up: float) -> str:
-    error = "-"
-    if "angles" in told:
-        wanted = [peers.reference(value) for value in told["values"]]
-        error = f"{max(abs(a - b) for got, want in zip(told['angles'], wanted, strict=True) for a, b in zip(got, want, strict=True)):.1e}"
+    error = f"{peers.farthest(told['values'], told['angles']):.1e}" if "angles" in told else "-"
     lanes, attempts = told["lanes"], told["attempts"]
     return (
         f"  {lanes:>6} | {told['compile']:11.1f} | {lanes / told['wall']:8.1f} | {speed_up:8.1f} | {1e6 * told['cpu'] / attempts:22.2f} "
