@@ -78,6 +78,8 @@ def sweep(
     table = read_design(system, parameters, design)
     job = read_job(system, t1, observe, saveat, {"max_steps": _MOST_STEPS, "integrator": integrator, **options})
     kept = None if store is None else begun(store)
+    if kept is not None:
+        kept.expect(job, table)
     width = chunk if kept is None else kept.chunk(chunk)
     program = choose_program(job, table.columns, width) if client is None else remote_program(client, job, table.columns, width)
     disk = None if store is None else open_store(store, kept, job, table, program.program)

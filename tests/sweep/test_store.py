@@ -12,6 +12,7 @@ import pytest
 import zarr
 
 import jaxmbd as mbd
+from jaxmbd.sweep import sweeping
 from jaxmbd.sweep.chunks import Chunks, run_chunks
 from jaxmbd.sweep.designs import Table
 from jaxmbd.sweep.program import Compiled, trace
@@ -89,8 +90,30 @@ def test_a_folder_that_is_no_store_or_cannot_be_written_is_refused(tmp_path, pro
     with pytest.raises(ValueError, match="exists and holds no sweep"):
         begun(tmp_path)
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ValueError, match="cannot be written"):
-        open_store(tmp_path / "file" / "sweep.zarr", None, job(), TABLE, program.program)
+    for store in (tmp_path / "file" / "sweep.zarr", tmp_path / "file" / "deep" / "sweep.zarr"):
+        with pytest.raises(ValueError, match="cannot be written"):
+            begun(store)
+        with pytest.raises(ValueError, match="cannot be written"):
+            open_store(store, None, job(), TABLE, program.program)
+
+
+def test_a_store_that_cannot_serve_is_refused_before_anything_is_compiled(tmp_path, program, monkeypatch):
+    path = tmp_path / "sweep.zarr"
+    stored(path, program)
+    monkeypatch.setattr(sweeping, "choose_program", lambda *_: pytest.fail("compiled for nothing"))
+    (tmp_path / "file").write_text("in the way")
+    for store, message in ((path, "with other values of the parameters"), (tmp_path / "file" / "sweep.zarr", "cannot be written")):
+        with pytest.raises(ValueError, match=message):
+            mbd.sweep(
+                system(),
+                {"spring.stiffness": STIFFNESSES + 1.0},
+                T1,
+                observe=OBSERVE,
+                design="zip",
+                store=store,
+                progress=False,
+                **OPTIONS,
+            )
 
 
 # --- kills ----------------------------------------------------------------------------------------------------------------------------------
