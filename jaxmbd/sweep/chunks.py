@@ -48,7 +48,7 @@ class Chunks(NamedTuple):
         return self.program.run({name: values[self.rows(number)] for name, values in self.columns.items()})
 
 
-def run_chunks(chunks: Chunks, progress: bool, store: "Store | None" = None) -> dict[str, np.ndarray]:
+def run_chunks(chunks: Chunks, bar: "Progress | None" = None, store: "Store | None" = None) -> dict[str, np.ndarray]:
     """All runs, by name of what was observed. With a store, a chunk is on disk before the thread that ran it goes on to another, and those that
     are there already are not run again."""
     shapes = chunks.program.program.shapes
@@ -65,10 +65,11 @@ def run_chunks(chunks: Chunks, progress: bool, store: "Store | None" = None) -> 
             found[name][rows] = values
         return part["result"]
 
-    with single_threaded_algebra(), Progress(progress, chunks.runs) as bar, ThreadPoolExecutor(chunks.program.threads) as pool:
+    with single_threaded_algebra(), ThreadPoolExecutor(chunks.program.threads) as pool:
         try:
             for codes in pool.map(finish, range(chunks.count)):
-                bar.show(codes)
+                if bar is not None:
+                    bar.show(codes)
         except BaseException:
             pool.shutdown(cancel_futures=True)  # or an interrupt would wait for all chunks
             raise
@@ -91,7 +92,7 @@ class Progress:
         if wanted:
             from tqdm.auto import tqdm
 
-            self.bar = tqdm(total=runs, unit="run", smoothing=0.1)
+            self.bar = tqdm(total=runs, unit="run", smoothing=0.1, desc="compiling")
 
     def __enter__(self) -> "Progress":
         return self
@@ -99,6 +100,12 @@ class Progress:
     def __exit__(self, *_) -> None:
         if self.bar is not None:
             self.bar.close()
+
+    def compiled(self) -> None:
+        """From here on the clock counts."""
+        if self.bar is not None:
+            self.bar.set_description_str(refresh=False)
+            self.bar.reset()
 
     def show(self, codes: np.ndarray) -> None:
         """Of runs that are done."""

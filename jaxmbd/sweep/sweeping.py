@@ -13,7 +13,7 @@ from ..simulate import simulate
 from ..system.building.model import Model
 from ..system.parameters import unknown
 from ..system.system import System
-from .chunks import Chunks, choose_program, run_chunks
+from .chunks import Chunks, Progress, choose_program, run_chunks
 from .cluster import remote_program
 from .designs import RUN, Table, read_design, unit
 from .program import STATISTICS, Job, read_job
@@ -81,9 +81,11 @@ def sweep(
     if kept is not None:
         kept.expect(job, table)
     width = chunk if kept is None else kept.chunk(chunk)
-    program = choose_program(job, table.columns, width) if client is None else remote_program(client, job, table.columns, width)
-    disk = None if store is None else open_store(store, kept, job, table, program.program)
-    found = run_chunks(Chunks(program, table.columns), progress, disk)
+    with Progress(progress, table.runs) as bar:
+        program = choose_program(job, table.columns, width) if client is None else remote_program(client, job, table.columns, width)
+        disk = None if store is None else open_store(store, kept, job, table, program.program)
+        bar.compiled()
+        found = run_chunks(Chunks(program, table.columns), bar, disk)
     return _dataset(xarray, job, table, found)
 
 

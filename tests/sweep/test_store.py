@@ -33,7 +33,7 @@ def stored(path, program):
             return super().run(given)
 
     store = open_store(path, begun(path), job(), TABLE, program.program)
-    return run_chunks(Chunks(Counting(*program), columns()), progress=False, store=store), len(ran)
+    return run_chunks(Chunks(Counting(*program), columns()), store=store), len(ran)
 
 
 def assert_same(some, others):

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info
 
 import jaxmbd as mbd
 from jaxmbd.sweep import chunks as chunking
-from jaxmbd.sweep.chunks import Chunks, choose_program, run_chunks
+from jaxmbd.sweep.chunks import Chunks, Progress, choose_program, run_chunks
 from jaxmbd.sweep.program import Compiled, trace
 
 from .mechanism import OPTIONS, STIFFNESSES, T1, TOO_STIFF, columns, job, system
@@ -50,7 +50,7 @@ def test_lanes_that_fail_have_code_and_time_and_leave_the_others_alone(program, 
     places = [3, 5]
     values = STIFFNESSES.copy()
     values[places] = TOO_STIFF
-    failing = run_chunks(Chunks(program, columns(values)), progress=False)
+    failing = run_chunks(Chunks(program, columns(values)))
     assert all(failing["result"][places] > 1)
     assert all((failing["time_reached"][places] > 0) & (failing["time_reached"][places] < T1))
     assert np.all(np.isnan(failing["peak:mass.x"][places]))
@@ -60,7 +60,7 @@ def test_lanes_that_fail_have_code_and_time_and_leave_the_others_alone(program, 
 
 
 def test_the_last_chunk_is_filled_up(program, found):
-    few = run_chunks(Chunks(program, columns(STIFFNESSES[:3])), progress=False)
+    few = run_chunks(Chunks(program, columns(STIFFNESSES[:3])))
     for name, values in found.items():
         np.testing.assert_array_equal(few[name], values[:3])
 
@@ -74,14 +74,18 @@ def test_algebra_of_small_matrices_starts_no_threads_while_chunks_run(program):
             return super().run(given)
 
     before = threadpool_info()
-    run_chunks(Chunks(Looking(*program), columns()), progress=False)
+    run_chunks(Chunks(Looking(*program), columns()))
     assert set(seen) == {1}
     assert threadpool_info() == before
 
 
 def test_progress_counts_runs_and_failures(program, capsys):
-    run_chunks(Chunks(program, columns([100.0, TOO_STIFF, 100.0])), progress=True)
+    with Progress(True, 3) as bar:
+        assert "compiling" in capsys.readouterr().err
+        bar.compiled()
+        run_chunks(Chunks(program, columns([100.0, TOO_STIFF, 100.0])), bar)
     told = capsys.readouterr().err
+    assert "compiling" not in told
     assert "3/3" in told
     assert "run/s" in told
     assert "1 failed" in told
