@@ -211,8 +211,11 @@ class Child(NamedTuple):
 
 
 @contextmanager
-def child(package: Path, case: str, kernels: str | None) -> Iterator[Child]:
+def child(package: Path, case: str, kernels: str | None, algebra_threads: int | None = None) -> Iterator[Child]:
+    """`algebra_threads`: of the library that solves small matrices; None: as it is."""
     environment = os.environ | {"PYTHONPATH": str(package), "TF_CPP_MIN_LOG_LEVEL": "3"}
+    if algebra_threads is not None:
+        environment["OPENBLAS_NUM_THREADS"] = str(algebra_threads)
     command = [sys.executable, __file__, case, *(["--kernels", kernels] if kernels else [])]
     with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:

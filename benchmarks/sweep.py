@@ -7,7 +7,7 @@
 
 Parts `angles`, `planar-rosenbrock`, `planar-hht`, `four-bar`, `vehicle`, `bearing`: batches of 1, 10, 100 ... until they get no faster by a
 tenth or a batch would take longer than --seconds. A batch is spread over as many threads as there are cores, each with a program for its part
-of the lanes, as `mbd.sweep` does; `speed-up` is over a loop of single runs of a compiled function in one thread, which the batch of one is.
+of the lanes, and the library for small matrices has one thread (--algebra-threads), as in `mbd.sweep`; `speed-up` is over a loop of single runs of a compiled function in one thread, which the batch of one is.
 Compiling stands apart. CPU microseconds are those of all threads, a lane and step attempt. The error is that of the angles at the end, of some
 runs, against scipy's Radau.
 
@@ -61,7 +61,9 @@ def measure(name: str, options: argparse.Namespace) -> None:
         flush=True,
     )
     with packages(options.against) as found, ExitStack() as stack:
-        children = {commit: stack.enter_context(child(package, name, options.kernels)) for commit, package in found.items()}
+        children = {
+            commit: stack.enter_context(child(package, name, options.kernels, options.algebra_threads)) for commit, package in found.items()
+        }
         single: dict[str, float] = {}
         best = dict.fromkeys(children, 0.0)
         seconds = {}
@@ -154,6 +156,7 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
     "--quick": {"action": "store_true", "help": "small and short: whether all works"},
     "--kernels": {"metavar": "auto|scalar|array", "help": "handed on to simulate, of commits where it takes it"},
     "--against": {"metavar": "REV", "help": "another commit to compare with"},
+    "--algebra-threads": {"type": int, "default": 1, "help": "of the library for small matrices; default 1"},
     "--seconds": {"type": float, "default": 60.0, "help": "a batch takes at most about so long; default 60"},
     **FIGURES,
 }
