@@ -6,10 +6,10 @@
     python benchmarks/sweep.py --quick                  # a look: few sizes, short
 
 Parts `angles`, `planar-rosenbrock`, `planar-hht`, `four-bar`, `vehicle`, `bearing`: batches of 1, 10, 100 ... until they get no faster by a
-tenth or a batch would take longer than --seconds. A batch is spread over as many threads as there are cores, each with a program for its part
-of the lanes, and the library for small matrices has one thread (--algebra-threads), as in `mbd.sweep`; `speed-up` is over a loop of single runs of a compiled function in one thread, which the batch of one is.
-Compiling stands apart. CPU microseconds are those of all threads, a lane and step attempt. The error is that of the angles at the end, of some
-runs, against scipy's Radau.
+tenth or a batch would take longer than --seconds. As in `mbd.sweep`, a batch is spread over as many threads as there are cores, each with a
+program for its part of the lanes, and the library for small matrices has one thread (--algebra-threads). `speed-up` is over a loop of single
+runs of a compiled function in one thread, which the batch of one is. Compiling stands apart. CPU microseconds are those of all threads, a lane
+and step attempt. The error is that of the angles at the end, of some runs, against scipy's Radau.
 
 Part `peers`: C++ by hand (compiled here), CVODE, MuJoCo and exudyn on the same double pendulums and cores, each with settings that err about
 as much as ours. Part `vehicle-map`: 256 vehicles by `mbd.sweep`, tyre stiffness by damping, with a heat map of the chassis's greatest height;
