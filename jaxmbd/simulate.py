@@ -9,6 +9,7 @@ from .control.base import AbstractController
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
 from .running.derivatives import AbstractAdjoint, read_adjoint
+from .running.kernels import read_kernels
 from .running.options import expect_type, read_options
 from .running.prescribed import Steps
 from .running.segments import run_in_segments
@@ -43,6 +44,7 @@ def simulate(
     adjoint: str | AbstractAdjoint = "reverse",
     max_steps: int | None = None,
     progress: bool = False,
+    kernels: str = "auto",
     throw: bool = True,
 ) -> Solution:
     """Simulates from t0 to t1 [s].
@@ -95,8 +97,11 @@ def simulate(
         chosen,
         own_beginning(system.nameless()) if initial is None else fitting(system, initial),
         **options,
+        kernels="array",
     )
-    if is_traced(job, steps):
+    traced = is_traced(job, steps)
+    job = dataclasses.replace(job, kernels=read_kernels(kernels, system, method, traced))
+    if traced:
         wanted = _TRACED_STEPS if steps is None else len(steps)
         count = int(max_steps or wanted) if steps is None else min(int(max_steps or wanted), wanted)
         sizes = None if steps is None else jnp.asarray(steps[:count])

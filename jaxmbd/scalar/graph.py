@@ -180,6 +180,12 @@ def identity(entry: Entry) -> tuple[Any, ...]:
     return (0, entry.dtype.str, entry.tobytes()) if is_known(entry) else (1, entry.number)
 
 
+def number(known: tuple[Any, ...]) -> Entry:
+    """The number whose `identity` this is."""
+    _, dtype, content = known
+    return np.frombuffer(content, dtype)[0]
+
+
 def same(one: Entry, other: Entry) -> bool:
     return one is other or (is_known(one) and is_known(other) and identity(one) == identity(other))
 

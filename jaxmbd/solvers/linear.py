@@ -26,7 +26,7 @@ class Factors(eqx.Module):
 def factorize(matrix: Float[Array, "n n"]) -> Factors:
     n = matrix.shape[0]
     if n <= SMALL:
-        return Factors(_inverse(matrix), jnp.zeros(n, jnp.int32))
+        return Factors(small_inverse(matrix), jnp.zeros(n, jnp.int32))
     return Factors(*jax.scipy.linalg.lu_factor(matrix))
 
 
@@ -55,14 +55,14 @@ def solve_differentiably(matrix: Float[Array, "n n"], factors: Factors, right: F
 
 def solve_once(matrix: Float[Array, "n n"], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     """matrix^-1 right, as accurate as with LU factors."""
-    if matrix.shape[0] > SIDE_BY_SIDE:
+    if matrix.shape[0] > SMALL:
         return jnp.linalg.solve(matrix, right)
     columns = right[:, None] if right.ndim == 1 else right
     solution = jax.lax.custom_linear_solve(
         lambda x: matrix @ x,
         columns,
-        solve=lambda _, b: _eliminate(jax.lax.stop_gradient(matrix), b),
-        transpose_solve=lambda _, b: _eliminate(jax.lax.stop_gradient(matrix).T, b),
+        solve=lambda _, b: small_solve(jax.lax.stop_gradient(matrix), b),
+        transpose_solve=lambda _, b: small_solve(jax.lax.stop_gradient(matrix).T, b),
     )
     return solution.reshape(right.shape)
 
@@ -93,6 +93,18 @@ def no_factors(n: int) -> Factors:
     return Factors(jnp.zeros((n, n)), jnp.zeros(n, jnp.int32))
 
 
+@jax.jit
+def small_inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Under its name `scalarise` knows it, and does it otherwise."""
+    return _inverse(matrix)
+
+
+@jax.jit
+def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """matrix^-1 right. Under its name `scalarise` knows it, and does it otherwise."""
+    return jnp.linalg.solve(matrix, right) if matrix.shape[0] > SIDE_BY_SIDE else eliminate(matrix, right)
+
+
 @custom_vmap
 def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     if matrix.shape[-1] > SIDE_BY_SIDE:
@@ -112,11 +124,12 @@ def _inverse_of_many(axis_size, in_batched, matrices):
 
 
 @custom_vmap
-def _eliminate(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+def eliminate(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """matrix^-1 right, without calls into LAPACK."""
     return _gauss_jordan(matrix[..., None], right[..., None])[..., 0]
 
 
-@_eliminate.def_vmap
+@eliminate.def_vmap
 def _eliminate_many(axis_size, in_batched, matrices, rights):
     last = (
         jnp.moveaxis(part, 0, -1) if batched else jnp.broadcast_to(part[..., None], (*part.shape, axis_size))
