@@ -119,14 +119,15 @@ class Progress:
 # --- width ----------------------------------------------------------------------------------------------------------------------------------
 
 
-def choose_program(job: Job, columns: dict[str, np.ndarray], chunk: Any) -> Compiled:
-    """Compiled, of the width that was asked for or that suits memory and number of runs."""
+def choose_program(job: Job, columns: dict[str, np.ndarray], chunk: Any, begun: bool = False) -> Compiled:
+    """Compiled, of the width that was asked for, or that a store was begun with, or that suits memory and number of runs."""
     devices, runs = jax.local_device_count(), len(next(iter(columns.values())))
     if chunk is not None:
         program = trace(job, columns, on_all(read_chunk(chunk), devices)).compiled()
         if (fits := _fitting(program)) < program.program.width:
+            remedy = "the store was begun with it, so free some, or begin anew in another with" if begun else "take"
             raise ValueError(
-                f"chunk = {chunk} runs at once need {program.bytes / 1e9:.1f} GB of memory, more than there is: take chunk = {fits}, "
+                f"chunk = {chunk} runs at once need {program.bytes / 1e9:.1f} GB of memory, more than there is: {remedy} chunk = {fits}, "
                 "or leave it out."
             )
         return program

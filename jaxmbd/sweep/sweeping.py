@@ -64,7 +64,7 @@ def sweep(
     - `progress`: shows how many runs are done, their rate, and the time that is left.
     - `client`: a `dask.distributed.Client`, whose workers run the chunks, each on its own devices with a program that it compiles once. Chunks
       of a worker that is lost are run by others.
-    - further arguments are those of `simulate`: t0, initial, step, until, first_step, min_step, max_step, controller, max_steps.
+    - further arguments are those of `simulate`: t0, initial, step, until, first_step, min_step, max_step, controller, kernels, max_steps.
 
     A run that fails has its code in `result` (0 for success; `flag_meanings` has the sentences), and NaN for what it did not reach; all
     others are what they would be without it, bit for bit. A value out of its parameter's range is an error before anything runs.
@@ -82,7 +82,10 @@ def sweep(
         kept.expect(job, table)
     width = chunk if kept is None else kept.chunk(chunk)
     with Progress(progress, table.runs) as bar:
-        program = choose_program(job, table.columns, width) if client is None else remote_program(client, job, table.columns, width)
+        if client is None:
+            program = choose_program(job, table.columns, width, begun=kept is not None)
+        else:
+            program = remote_program(client, job, table.columns, width)
         disk = None if store is None else open_store(store, kept, job, table, program.program)
         bar.compiled()
         found = run_chunks(Chunks(program, table.columns), bar, disk)

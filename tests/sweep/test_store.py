@@ -100,7 +100,7 @@ def test_a_folder_that_is_no_store_or_cannot_be_written_is_refused(tmp_path, pro
 def test_a_store_that_cannot_serve_is_refused_before_anything_is_compiled(tmp_path, program, monkeypatch):
     path = tmp_path / "sweep.zarr"
     stored(path, program)
-    monkeypatch.setattr(sweeping, "choose_program", lambda *_: pytest.fail("compiled for nothing"))
+    monkeypatch.setattr(sweeping, "choose_program", lambda *_, **__: pytest.fail("compiled for nothing"))
     (tmp_path / "file").write_text("in the way")
     for store, message in ((path, "with other values of the parameters"), (tmp_path / "file" / "sweep.zarr", "cannot be written")):
         with pytest.raises(ValueError, match=message):
@@ -141,7 +141,11 @@ mbd.sweep(system(), {"spring.stiffness": STIFFNESSES}, T1, observe=OBSERVE, chun
 
 def start(path):
     root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    kept = {
+        "JAX_COMPILATION_CACHE_DIR": str(path.parent / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }  # for the next start
+    environment = {**os.environ, **kept, "PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"}
     return subprocess.Popen([sys.executable, "-c", SWEEP, str(path)], env=environment, cwd=root, stdout=subprocess.PIPE, text=True)
 
 

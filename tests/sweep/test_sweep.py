@@ -113,6 +113,8 @@ def test_more_lanes_than_memory_are_refused_with_the_chunk_that_fits(fake_progra
     message = r"chunk = 4096 runs at once need 4.1 GB of memory, more than there is: take chunk = 100, or leave it out"
     with pytest.raises(ValueError, match=message):
         choose_program(job(), {"mass.mass": np.ones(5000)}, 4096)
+    with pytest.raises(ValueError, match=r"the store was begun with it, so free some, or begin anew in another with chunk = 100"):
+        choose_program(job(), {"mass.mass": np.ones(5000)}, 4096, begun=True)
     assert choose_program(job(), {"mass.mass": np.ones(5000)}, 100).program.width == 100
     assert choose_program(job(), {"mass.mass": np.ones(5000)}, None).program.width == 100
 
@@ -144,6 +146,7 @@ def test_the_sweep_runs_on_an_accelerator_as_it_is(program):
         ({"observe": lambda run: {"steps": run.ts[-1]}}, "cannot have the name 'steps'"),
         ({"saveat": mbd.SaveAt(steps=True)}, "keeps no steps"),
         ({"saveat": [0.0, 2.0]}, "saveat must lie between"),
+        ({"kernels": "vector"}, "kernels must be 'auto', 'scalar' or 'array', got 'vector'"),
         ({"chunk": 0}, "chunk must be a whole number of runs"),
         ({"model": 3}, "model must be an mbd.Model"),
     ],
