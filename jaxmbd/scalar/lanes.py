@@ -1,6 +1,5 @@
 """A function as one kernel of a CPU, and under `jax.vmap` a loop over the lanes within that kernel."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +14,8 @@ from jax.experimental.xla_metadata import set_xla_metadata
 from .transform import BUDGET, Report, Scalars, Source, traced
 
 Leaves = list[Any]
+_SMALL = 1024
+"""entries"""
 
 
 class one_kernel(eqx.Module):
@@ -86,53 +87,94 @@ def _lane_by_lane(scalars: Scalars, plain: Callable[[Leaves], Leaves], loops: tu
 def _in_a_kernel(scalars: Scalars, leaves: Sequence[Any], loops: tuple[_Loop, ...]) -> Leaves:
     """Called as a function that XLA neither takes apart nor hands out to threads, a program becomes one kernel (jaxlib 0.10.1).
 
-    One vector goes in and one comes out, and the latter has a word of the former: an argument that the kernel does not use makes XLA stop the
-    process, and it finds out by itself what is not used where results are not."""
+    An argument that the kernel does not use makes XLA stop the process, and where results are not used it finds out what need not be. So small
+    arrays come as one vector and go as one, and the latter has a word of every argument and of every other result."""
     sizes = tuple(loop.size for loop in loops)
     found = {i: jnp.broadcast_to(known, (*sizes, *known.shape)) for i, known in scalars.known_outputs().items()}
-    inputs, computed = scalars.needed_inputs(), scalars.computed_outputs()
-    arriving = _Packing.of([leaves[i] for i in inputs])
-    leaving = _Packing([(scalars.outputs[i].shape, scalars.dtypes[i]) for i in computed])
-
-    def run(given: dict[int, Any], loops: tuple[_Loop, ...], word: Any) -> Any:
-        if not loops:
-            return jnp.append(leaving.pack(scalars.emit(given, computed)), word)
-        moving = {i: leaf for i, leaf in given.items() if loops[0].along[i]}
-        return lax.map(lambda mine: run(given | mine, loops[1:], word), moving)
-
-    def kernel(packed):
-        return run(dict(zip(inputs, arriving.unpack(packed), strict=True)), loops, packed[0])
-
+    computed = scalars.computed_outputs()
     if computed:
+        given = {i: leaves[i] for i in scalars.needed_inputs()}
+        arriving = _Packing.of(given)
+        leaving = _Packing({i: jax.ShapeDtypeStruct(scalars.outputs[i].shape, scalars.dtypes[i]) for i in computed})
+        kernel = _Kernel(scalars, arriving, leaving, loops)
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            packed = jax.jit(kernel)(arriving.pack([leaves[i] for i in inputs]))
-        found |= dict(zip(computed, leaving.unpack(packed), strict=True))
+            results = jax.jit(lambda *given: kernel(*given))(arriving.pack(given), kernel.room())
+        found |= leaving.unpack(results)
     return [found[i] for i in range(len(found))]
 
 
-class _Packing(NamedTuple):
-    """Arrays of all types in one vector of words, bit by bit."""
+class _Kernel(NamedTuple):
+    scalars: Scalars
+    arriving: "_Packing"
+    leaving: "_Packing"
+    loops: tuple[_Loop, ...]
 
-    members: list[tuple[tuple[int, ...], Any]]
+    def room(self) -> Leaves:
+        """Where the results of all lanes are written. Made within the kernel, it would be made by several threads."""
+        words = self.leaving.words + self.arriving.vectors + len(self.leaving.large)
+        rows = [jax.ShapeDtypeStruct((words,), _word()), *(self.leaving.members[i] for i in self.leaving.large)]
+        sizes = tuple(loop.size for loop in self.loops)
+        return [jnp.zeros((*sizes, *row.shape), row.dtype) for row in rows] if sizes else []
+
+    def __call__(self, packed: Leaves, results: Leaves) -> Leaves:
+        marks = [_as_words(vector.reshape(-1)[:1]) for vector in packed]
+        return self._run(self.arriving.unpack(packed), self.loops, marks, results)
+
+    def _run(self, given: dict[int, Any], loops: tuple[_Loop, ...], marks: Leaves, results: Leaves) -> Leaves:
+        if not loops:
+            found = dict(zip(self.leaving.members, self.scalars.emit(given, list(self.leaving.members)), strict=True))
+            small, large = self.leaving.pack(found)[: bool(self.leaving.small)], [found[i] for i in self.leaving.large]
+            return [jnp.concatenate([*small, *marks, *(_as_words(array.reshape(-1)[:1]) for array in large)]), *large]
+
+        def lane(number, results):
+            mine = {i: lax.dynamic_index_in_dim(leaf, number, keepdims=False) for i, leaf in given.items() if loops[0].along[i]}
+            row = [lax.dynamic_index_in_dim(result, number, keepdims=False) for result in results]
+            row = self._run(given | mine, loops[1:], marks, row)
+            return [lax.dynamic_update_index_in_dim(result, one, number, 0) for result, one in zip(results, row, strict=True)]
+
+        return lax.fori_loop(0, loops[0].size, lane, results)
+
+
+class _Packing(NamedTuple):
+    """Small arrays of all types in one vector of words, bit by bit; large ones, which would be copied, by themselves."""
+
+    members: dict[int, Any]
     """shape and type of each"""
 
     @staticmethod
-    def of(arrays: Leaves) -> "_Packing":
-        return _Packing([(jnp.shape(array), jnp.result_type(array)) for array in arrays])
+    def of(arrays: dict[int, Any]) -> "_Packing":
+        return _Packing({i: jax.ShapeDtypeStruct(jnp.shape(array), jnp.result_type(array)) for i, array in arrays.items()})
 
-    def pack(self, arrays: Leaves) -> Any:
-        return jnp.concatenate(
-            [_as_words(jnp.asarray(array, dtype).reshape(-1)) for array, (_, dtype) in zip(arrays, self.members, strict=True)]
-        )
+    @property
+    def small(self) -> list[int]:
+        return [i for i, member in self.members.items() if member.size <= _SMALL]
 
-    def unpack(self, packed: Any) -> Leaves:
+    @property
+    def large(self) -> list[int]:
+        return [i for i, member in self.members.items() if member.size > _SMALL]
+
+    @property
+    def words(self) -> int:
+        return sum(self.members[i].size for i in self.small)
+
+    @property
+    def vectors(self) -> int:
+        return len(self.large) + bool(self.small)
+
+    def pack(self, arrays: dict[int, Any]) -> Leaves:
+        """The vector of small ones, if there are any, and the large ones."""
+        words = [_as_words(jnp.asarray(arrays[i], self.members[i].dtype).reshape(-1)) for i in self.small]
+        return [*([jnp.concatenate(words)] if words else []), *(arrays[i] for i in self.large)]
+
+    def unpack(self, packed: Leaves) -> dict[int, Any]:
         """The arrays, each with the leading axes that the vector has."""
-        found, begin, axis = [], 0, packed.ndim - 1
-        for shape, dtype in self.members:
-            end = begin + math.prod(shape)
-            part = lax.slice_in_dim(packed, begin, end, axis=axis)
-            found.append(_from_words(part, dtype).reshape(*packed.shape[:-1], *shape))
-            begin = end
+        found = dict(zip(self.large, packed[len(packed) - len(self.large) :], strict=True))
+        begin = 0
+        for i in self.small:
+            member, vector = self.members[i], packed[0]
+            part = lax.slice_in_dim(vector, begin, begin + member.size, axis=vector.ndim - 1)
+            found[i] = _from_words(part, member.dtype).reshape(*vector.shape[:-1], *member.shape)
+            begin += member.size
         return found
 
 

@@ -17,6 +17,8 @@ from .interpreting import Interpreter
 
 BUDGET = 50_000
 """operations"""
+LARGEST_IN_A_KERNEL = 192 * 1024
+"""bytes: XLA would share out the making of a larger array to threads, which a kernel cannot (jaxlib 0.10.1: from 256 KB)"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -156,15 +158,15 @@ class Scalars(NamedTuple):
         jaxpr = source.jaxpr
         if jaxpr.effects:
             return None, Report(False, f"side effects: {', '.join(sorted(map(str, jaxpr.effects)))}", 0, {})
-        graph = Graph(budget)
+        graph = Graph(budget, LARGEST_IN_A_KERNEL if alone else None)
         interpreter = Interpreter(graph, alone)
         variables = source.arguments
         inputs = [graph.input(graph.region, variable.aval.dtype, variable.aval.shape) for variable in variables]
         values = [interpreter.opened(node, variable.aval) for node, variable in zip(inputs, variables, strict=True)]
         try:
             outputs = interpreter.run(jaxpr, source.with_constants(values, interpreter.constant))
-        except TooLarge:
-            return None, Report(False, f"more than {budget} operations", 0, {})
+        except TooLarge as error:
+            return None, Report(False, str(error), 0, {})
         live = needed(graph.region, [node for value in outputs for node in nodes_of_whole(value)])[0]
         report = Report(True, "", sum(isinstance(node, Operation) for node in live), dict(graph.fallbacks))
         return Scalars(graph, inputs, outputs, [variable.aval.dtype for variable in jaxpr.outvars]), report
