@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
@@ -77,6 +78,12 @@ def test_algebra_of_small_matrices_starts_no_threads_while_chunks_run(program):
     run_chunks(Chunks(Looking(*program), columns()))
     assert set(seen) == {1}
     assert threadpool_info() == before
+
+
+def test_programs_that_call_the_algebra_library_run_one_at_a_time(program):
+    lowered = jax.jit(jax.vmap(jnp.linalg.solve)).lower(jnp.ones((4, 30, 30)), jnp.ones((4, 30)))
+    assert program.threads == chunking.threads()
+    assert program._replace(program=program.program._replace(lowered=lowered)).threads == 1
 
 
 def test_progress_counts_runs_and_failures(program, capsys):
