@@ -14,7 +14,8 @@ SPOKEN_OF = {"first-mechanism": {"cell-6": [1.3, 29.9, 0.0]}}
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_runs(path, tmp_path):
+def test_notebook_runs(path, tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXMBD_DESIGNS", "64")  # instead of ten thousand
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     cells = {cell.id: cell for cell in notebook.cells}

@@ -30,7 +30,8 @@ def add_sweep(commands: Any) -> None:
         action="append",
         required=True,
         metavar="NAME=FROM:TO:COUNT[:log]",
-        help="values of a parameter, evenly or in equal ratios; or a list, NAME=100,200,400. Several times: all combinations",
+        help="values of a parameter, evenly or in equal ratios; or a list, NAME=100,200,400. A star in a name stands for several parameters "
+        "that get the same value, tyre_*.stiffness. Several times: all combinations",
     )
     parser.add_argument(
         "--observe",

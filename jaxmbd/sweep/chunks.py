@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -47,7 +48,7 @@ class Chunks(NamedTuple):
         return self.program.run({name: values[self.rows(number)] for name, values in self.columns.items()})
 
 
-def run_chunks(chunks: Chunks, progress: bool, store: "Store | None" = None) -> dict[str, np.ndarray]:
+def run_chunks(chunks: Chunks, bar: "Progress | None" = None, store: "Store | None" = None) -> dict[str, np.ndarray]:
     """All runs, by name of what was observed. With a store, a chunk is on disk before the thread that ran it goes on to another, and those that
     are there already are not run again."""
     shapes = chunks.program.program.shapes
@@ -64,14 +65,23 @@ def run_chunks(chunks: Chunks, progress: bool, store: "Store | None" = None) -> 
             found[name][rows] = values
         return part["result"]
 
-    with Progress(progress, chunks.runs) as bar, ThreadPoolExecutor(chunks.program.threads) as pool:
+    with single_threaded_algebra(), ThreadPoolExecutor(chunks.program.threads) as pool:
         try:
             for codes in pool.map(finish, range(chunks.count)):
-                bar.show(codes)
+                if bar is not None:
+                    bar.show(codes)
         except BaseException:
             pool.shutdown(cancel_futures=True)  # or an interrupt would wait for all chunks
             raise
     return found
+
+
+def single_threaded_algebra() -> AbstractContextManager[Any]:
+    """While chunks run, each in a thread of its own, the library that XLA calls for small matrices must not start threads too: they wait for
+    each other longer than they compute, a solve with a matrix of 74 rows for milliseconds instead of 20 microseconds."""
+    from threadpoolctl import threadpool_limits
+
+    return threadpool_limits(1, "blas")
 
 
 class Progress:
@@ -82,7 +92,7 @@ class Progress:
         if wanted:
             from tqdm.auto import tqdm
 
-            self.bar = tqdm(total=runs, unit="run", smoothing=0.1)
+            self.bar = tqdm(total=runs, unit="run", smoothing=0.1, desc="compiling")
 
     def __enter__(self) -> "Progress":
         return self
@@ -90,6 +100,12 @@ class Progress:
     def __exit__(self, *_) -> None:
         if self.bar is not None:
             self.bar.close()
+
+    def compiled(self) -> None:
+        """From here on the clock counts."""
+        if self.bar is not None:
+            self.bar.set_description_str(refresh=False)
+            self.bar.reset()
 
     def show(self, codes: np.ndarray) -> None:
         """Of runs that are done."""
@@ -103,14 +119,15 @@ class Progress:
 # --- width ----------------------------------------------------------------------------------------------------------------------------------
 
 
-def choose_program(job: Job, columns: dict[str, np.ndarray], chunk: Any) -> Compiled:
-    """Compiled, of the width that was asked for or that suits memory and number of runs."""
+def choose_program(job: Job, columns: dict[str, np.ndarray], chunk: Any, begun: bool = False) -> Compiled:
+    """Compiled, of the width that was asked for, or that a store was begun with, or that suits memory and number of runs."""
     devices, runs = jax.local_device_count(), len(next(iter(columns.values())))
     if chunk is not None:
         program = trace(job, columns, on_all(read_chunk(chunk), devices)).compiled()
         if (fits := _fitting(program)) < program.program.width:
+            remedy = "the store was begun with it, so free some, or begin anew in another with" if begun else "take"
             raise ValueError(
-                f"chunk = {chunk} runs at once need {program.bytes / 1e9:.1f} GB of memory, more than there is: take chunk = {fits}, "
+                f"chunk = {chunk} runs at once need {program.bytes / 1e9:.1f} GB of memory, more than there is: {remedy} chunk = {fits}, "
                 "or leave it out."
             )
         return program
@@ -142,9 +159,10 @@ def on_all(width: int, devices: int) -> int:
 
 
 def _seconds(program: Compiled, columns: dict[str, np.ndarray]) -> float:
-    begin = time.perf_counter()
-    program.run({name: values[: program.program.width] for name, values in columns.items()})
-    return time.perf_counter() - begin
+    with single_threaded_algebra():
+        begin = time.perf_counter()
+        program.run({name: values[: program.program.width] for name, values in columns.items()})
+        return time.perf_counter() - begin
 
 
 def _fitting(program: Compiled) -> int:

@@ -1,5 +1,6 @@
 """Which runs a sweep makes: a table with one row for each."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -104,10 +105,9 @@ def _columns(system: System, parameters: Any, design: Any) -> dict[str, np.ndarr
         given = _of_table(parameters, design)
     if not given:
         raise ValueError("sweep needs a parameter to vary: parameters={'spring.stiffness': [100.0, 200.0]}.")
-    known = set(system.parameter_names())
-    found = {}
+    found, givers = {}, {}
     for name, values in given.items():
-        own = np.asarray(system.get(name))  # one that does not exist is told with the nearest that does
+        own = _default(system, name)
         try:
             found[name] = np.asarray(values, dtype=own.dtype)
         except (TypeError, ValueError):
@@ -115,14 +115,44 @@ def _columns(system: System, parameters: Any, design: Any) -> dict[str, np.ndarr
         if found[name].shape[1:] != own.shape or found[name].ndim == 0:
             wanted = "one number" if own.shape == () else f"an array of shape {own.shape}"
             raise ValueError(f"{name!r} must have {wanted} for each run, got an array of shape {found[name].shape}.")
-    twice = [name for name in found if name not in known and any(_same(system, name, other) for other in found if other != name)]
-    if twice:
-        raise ValueError(f"{twice[0]!r} is another name of a parameter that is given too: give it once.")
+        for place in _places(system, name):
+            if (other := givers.setdefault(place, name)) != name:
+                raise ValueError(f"{name!r} is another name of a parameter that {other!r} gives too: give it once.")
     return found
 
 
-def _same(system: System, name: str, other: str) -> bool:
-    return naming.find(system, name)[:2] == naming.find(system, other)[:2]
+def meant(system: System, name: str) -> list[str]:
+    """The parameters that a name with a star stands for, "tyre_*.stiffness", which all get the same value; else the name itself."""
+    if "*" not in name:
+        return [name]
+    pattern, known = re.compile(".*".join(map(re.escape, name.split("*")))), system.parameter_names()
+    found = [one for one in known if pattern.fullmatch(one)]
+    if not found:
+        raise ValueError(unknown("parameter", name, known))
+    return found
+
+
+def spread(system: System, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of all parameters that are meant."""
+    return {one: value for name, value in values.items() for one in meant(system, name)}
+
+
+def unit(system: System, name: str) -> str:
+    return naming.unit(system, meant(system, name)[0])
+
+
+def _default(system: System, name: str) -> np.ndarray:
+    """The number that the model has; one that does not exist is told with the nearest that does."""
+    names = meant(system, name)
+    defaults = [np.asarray(system.get(one)) for one in names]
+    for one, default in zip(names, defaults, strict=True):
+        if default.shape != defaults[0].shape or naming.unit(system, one) != naming.unit(system, names[0]):
+            raise ValueError(f"{name!r} stands for {names[0]!r} and {one!r}, which are not of one kind: they cannot have the same values.")
+    return defaults[0]
+
+
+def _places(system: System, name: str) -> list[Any]:
+    return [naming.find(system, one)[:2] for one in meant(system, name)]
 
 
 def _of_table(parameters: Any, table: Any) -> dict[str, Any]:
@@ -174,4 +204,4 @@ def _check_values(system: System, table: Table) -> None:
 
 @compiled_in_haste
 def _first_unusable(system: System, columns: dict[str, np.ndarray]) -> Any:
-    return jax.vmap(lambda values: first_unusable(system.set(values)))(columns)
+    return jax.vmap(lambda values: first_unusable(system.set(spread(system, values))))(columns)

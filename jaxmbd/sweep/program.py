@@ -16,6 +16,7 @@ from ..simulate import simulate
 from ..solution import Solution
 from ..system.observing.grammar import find
 from ..system.system import System
+from .designs import spread
 
 LANES = "lanes"
 """The axis of devices over which the lanes of a chunk are spread."""
@@ -43,7 +44,7 @@ class Job(NamedTuple):
 
     def lane(self, values: dict[str, Any]) -> dict[str, Any]:
         """Statistics and observables of one run. What a run did not reach is NaN."""
-        run = simulate(self.system.set(values), self.t1, throw=False, **self.options)
+        run = simulate(self.system.set(spread(self.system, values)), self.t1, throw=False, **self.options)
         names = [one for one in self.observe if isinstance(one, str)]
         seen = dict(run.observe(names))
         for function in self.observe:
@@ -128,6 +129,11 @@ class Program(NamedTuple):
         text = re.sub(r"0x[0-9a-f]+", "", self.lowered.as_text())
         return hashlib.sha256(text.encode()).hexdigest()
 
+    @property
+    def calls_algebra(self) -> bool:
+        """Whether matrices of many lanes are handed over to a library."""
+        return re.search(r"lapack_|blas_|triangular_solve|cholesky", self.lowered.as_text()) is not None
+
     def compiled(self) -> "Compiled":
         compiled = self.lowered.compile()
         return Compiled(self, compiled, _needed(compiled))
@@ -148,7 +154,9 @@ class Compiled(NamedTuple):
 
     @property
     def threads(self) -> int:
-        return threads()
+        """One for programs that call the algebra library: two of them at a time were seen to wait for each other for ever (a vehicle, two cores:
+        XLA's pool had no thread left for what both were waiting for)."""
+        return 1 if self.program.calls_algebra else threads()
 
     def run(self, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The runs of a chunk, of at most its width; it is filled up with copies of the last."""

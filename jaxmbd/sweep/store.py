@@ -51,6 +51,18 @@ class Begun(NamedTuple):
             )
         return own
 
+    def expect(self, job: Job, table: Table) -> None:
+        """Refuses another sweep, as far as that is known before anything is compiled, and a folder that cannot be written."""
+        self.expect_parts(_beforehand(job, table))
+        _expect_writable(self.path, self.path)
+
+    def expect_parts(self, identity: dict[str, Any]) -> None:
+        for part, meaning in _MEANING.items():
+            if part in identity and self.identity.get(part) != identity[part]:
+                raise ValueError(
+                    f"the sweep in {self.path} is another one, with {meaning}: take another folder for the store, or delete it."
+                )
+
 
 class Store(NamedTuple):
     """The arrays of a sweep. Different chunks may be read and written at the same time."""
@@ -74,9 +86,10 @@ class Store(NamedTuple):
 
 
 def begun(path: str | os.PathLike[str]) -> Begun | None:
-    """The sweep that a folder holds; None: there is no such folder yet. One that holds something else is an error."""
+    """The sweep that a folder holds; None: there is no such folder yet, but it can be made. One that holds something else is an error."""
     zarr, path = _needs_zarr(), Path(path)
     if not path.exists():
+        _expect_writable(path.parent, path)
         return None
     try:
         group = zarr.open_group(path, mode="r+")
@@ -88,18 +101,16 @@ def begun(path: str | os.PathLike[str]) -> Begun | None:
 
 def open_store(path: str | os.PathLike[str], found: Begun | None, job: Job, table: Table, program: Program) -> Store:
     """The store of this sweep and no other, made if there is none."""
-    path, identity = Path(path), _identity(job, table, program)
-    names = tuple(program.shapes)
+    path, names = Path(path), tuple(program.shapes)
     if found is None:
-        return Store(_create(path, identity, table, program), names)
-    for part, meaning in _MEANING.items():
-        if found.identity.get(part) != identity[part]:
-            raise ValueError(f"the sweep in {path} is another one, with {meaning}: take another folder for the store, or delete it.")
-    _expect_writable(path)
+        return Store(_create(path, _beforehand(job, table) | _of_program(program), table, program), names)
+    found.expect(job, table)
+    found.expect_parts(_of_program(program))
     return Store(found.group, names)
 
 
-def _identity(job: Job, table: Table, program: Program) -> dict[str, Any]:
+def _beforehand(job: Job, table: Table) -> dict[str, Any]:
+    """What is known of a sweep before anything is compiled."""
     from .. import __version__
 
     leaves, structure = jax.tree.flatten(job.system)
@@ -111,11 +122,12 @@ def _identity(job: Job, table: Table, program: Program) -> dict[str, Any]:
         "precision": str(np.asarray(jax.numpy.zeros(())).dtype),
         "parameters": list(table.columns),
         "table": [dict(table.dimensions), _hash(columns)],
-        "observables": list(program.shapes),
         "model": _hash(model),
-        "program": program.fingerprint,
-        "chunk": program.width,
     }
+
+
+def _of_program(program: Program) -> dict[str, Any]:
+    return {"observables": list(program.shapes), "program": program.fingerprint, "chunk": program.width}
 
 
 def _create(path: Path, identity: dict[str, Any], table: Table, program: Program) -> Any:
@@ -144,9 +156,11 @@ def _create(path: Path, identity: dict[str, Any], table: Table, program: Program
     return zarr.open_group(path, mode="r+")
 
 
-def _expect_writable(path: Path) -> None:
-    probe = path / ".writable"
+def _expect_writable(folder: Path, path: Path) -> None:
+    """The folder of a store, or the one that it is to be made in."""
+    probe = folder / ".jaxmbd-writable"
     try:
+        folder.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()
     except OSError as error:

@@ -1,5 +1,6 @@
 """`sweep`, as users ask for it."""
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,13 +9,13 @@ import numpy as np
 from .. import results
 from ..integrators.base import AbstractIntegrator
 from ..running.options import expect_type
-from ..system import naming
+from ..simulate import simulate
 from ..system.building.model import Model
 from ..system.parameters import unknown
 from ..system.system import System
-from .chunks import Chunks, choose_program, run_chunks
+from .chunks import Chunks, Progress, choose_program, run_chunks
 from .cluster import remote_program
-from .designs import RUN, Table, read_design
+from .designs import RUN, Table, read_design, unit
 from .program import STATISTICS, Job, read_job
 from .store import begun, open_store
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     import dask.distributed as distributed
     import xarray
 
-_OPTIONS = ("t0", "initial", "step", "until", "first_step", "min_step", "max_step", "controller", "max_steps")
+_OWN = ("model", "t1", "integrator", "saveat", "progress", "adjoint", "throw")
+_OPTIONS = tuple(name for name in inspect.signature(simulate).parameters if name not in _OWN)
 """arguments of `simulate` that a sweep hands on"""
 _MOST_STEPS = 1_000_000
 
@@ -45,7 +47,8 @@ def sweep(
     """Runs a mechanism with many values of its parameters, from 0 to t1 [s], and gives an `xarray.Dataset`: a variable for each observable,
     with its unit, and for each run `result`, `time_reached` [s], `steps` and `rejected`.
 
-    - `parameters`: values by name, `{"spring.stiffness": [100.0, 200.0], "rod.mass": np.linspace(1, 5, 20)}`.
+    - `parameters`: values by name, `{"spring.stiffness": [100.0, 200.0], "rod.mass": np.linspace(1, 5, 20)}`. A star stands for any letters:
+      "tyre_*.stiffness" gives all tyres the same value.
     - `design`: "grid" for all combinations, with a dimension for each parameter; "zip" for one run a row of the values;
       `mbd.LatinHypercube(runs)` or `mbd.Sobol(runs)`, for which parameters have bounds (low, high); or a table itself, a data frame or
       dictionary of columns, or an array with one row a run, of which `parameters` lists the names of columns. All but "grid" have the one
@@ -61,7 +64,7 @@ def sweep(
     - `progress`: shows how many runs are done, their rate, and the time that is left.
     - `client`: a `dask.distributed.Client`, whose workers run the chunks, each on its own devices with a program that it compiles once. Chunks
       of a worker that is lost are run by others.
-    - further arguments are those of `simulate`: t0, initial, step, until, first_step, min_step, max_step, controller, max_steps.
+    - further arguments are those of `simulate`: t0, initial, step, until, first_step, min_step, max_step, controller, kernels, max_steps.
 
     A run that fails has its code in `result` (0 for success; `flag_meanings` has the sentences), and NaN for what it did not reach; all
     others are what they would be without it, bit for bit. A value out of its parameter's range is an error before anything runs.
@@ -75,25 +78,33 @@ def sweep(
     table = read_design(system, parameters, design)
     job = read_job(system, t1, observe, saveat, {"max_steps": _MOST_STEPS, "integrator": integrator, **options})
     kept = None if store is None else begun(store)
+    if kept is not None:
+        kept.expect(job, table)
     width = chunk if kept is None else kept.chunk(chunk)
-    program = choose_program(job, table.columns, width) if client is None else remote_program(client, job, table.columns, width)
-    disk = None if store is None else open_store(store, kept, job, table, program.program)
-    found = run_chunks(Chunks(program, table.columns), progress, disk)
+    with Progress(progress, table.runs) as bar:
+        if client is None:
+            program = choose_program(job, table.columns, width, begun=kept is not None)
+        else:
+            program = remote_program(client, job, table.columns, width)
+        disk = None if store is None else open_store(store, kept, job, table, program.program)
+        bar.compiled()
+        found = run_chunks(Chunks(program, table.columns), bar, disk)
     return _dataset(xarray, job, table, found)
 
 
 def _needs_xarray() -> Any:
     try:
+        import threadpoolctl  # noqa: F401  # needed later: what is missing is told before anything is compiled
         import xarray
     except ImportError:
-        raise ImportError('sweep needs xarray and zarr: pip install "jaxmbd[sweep]"') from None
+        raise ImportError('sweep needs xarray, zarr and threadpoolctl: pip install "jaxmbd[sweep]"') from None
     return xarray
 
 
 def _dataset(xarray: Any, job: Job, table: Table, found: dict[str, np.ndarray]) -> "xarray.Dataset":
     """Named dimensions around what was found, one row a run."""
     shape, dimensions = tuple(table.dimensions.values()), tuple(table.dimensions)
-    units = {name: {"units": naming.unit(job.system, name)} for name in table.columns}
+    units = {name: {"units": unit(job.system, name)} for name in table.columns}
     coordinates: dict[str, Any]
     if table.axes is not None:
         coordinates = {name: (name, values, units[name]) for name, values in table.axes.items()}

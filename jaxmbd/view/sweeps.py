@@ -71,7 +71,15 @@ def _label(data: Any, name: str) -> str:
 def _dress(axes: "Axes", letter: str, data: Any, parameter: str) -> None:
     getattr(axes, f"set_{letter}label")(_label(data, parameter))
     if _is_geometric(np.sort(data[parameter].values)):
+        from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+
         getattr(axes, f"set_{letter}scale")("log")
+        axis, (low, high) = getattr(axes, f"{letter}axis"), getattr(axes, f"get_{letter}lim")()
+        if high < 1000 * low:  # few powers of ten: numbers between them, as they are
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_locator(NullLocator())
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _is_geometric(values: np.ndarray) -> bool:

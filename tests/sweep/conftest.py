@@ -16,4 +16,4 @@ def program():
 @pytest.fixture(scope="session")
 def found(program):
     """All runs without a store."""
-    return run_chunks(Chunks(program, columns()), progress=False)
+    return run_chunks(Chunks(program, columns()))

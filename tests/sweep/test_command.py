@@ -26,6 +26,8 @@ def test_one_parameter_is_a_line_and_two_are_a_heat_map(tmp_path):
     heat, bar = mbd.view.plot_sweep(grid(5, 3), tmp_path / "map.png").axes
     assert (heat.get_xlabel(), heat.get_ylabel(), bar.get_ylabel()) == ("spring.p0 [N/m]", "spring.p1 [N/m]", "peak:x [m]")
     assert len(heat.lines[0].get_xdata()) == 1  # the run without a number is crossed
+    heat.figure.draw_without_rendering()
+    assert [label.get_text() for label in heat.get_xticklabels() if 1 <= label.get_position()[0] <= 10] == ["1", "2", "5", "10"]
     assert (tmp_path / "line.png").exists()
     assert (tmp_path / "map.png").exists()
 
@@ -45,7 +47,7 @@ def test_values_are_read_evenly_in_ratios_and_as_lists():
 
 
 def test_the_command_runs_resumes_and_writes(tmp_path, capsys):
-    command = [*SWEEP, "--vary", "ball.mass=1:4:3:log", "--vary", "contact.stiffness=1e3,2e3", "--observe", "final:ball.vy"]
+    command = [*SWEEP, "--vary", "ball.mass=1:4:3:log", "--vary", "cont*.stiffness=1e3,2e3", "--observe", "final:ball.vy"]
     command += ["--store", str(tmp_path / "sweep.zarr"), "--out", str(tmp_path / "out")]
     assert main(command) == 0
     first = capsys.readouterr().out
@@ -64,6 +66,7 @@ def test_the_command_runs_resumes_and_writes(tmp_path, capsys):
     ("arguments", "message"),
     [
         (["--vary", "ball.mas=1:2:3", "--observe", "final:ball.vy"], "Did you mean 'ball.mass'?"),
+        (["--vary", "ball*.mas=1:2:3", "--observe", "final:ball.vy"], "Did you mean 'ball.mass'?"),
         (["--vary", "ball.mass=1:2", "--observe", "final:ball.vy"], "--vary 'ball.mass=1:2' does not read NAME=FROM:TO:COUNT"),
         (["--vary", "ball.mass=-1:2:3:log", "--observe", "final:ball.vy"], "with positive bounds"),
         (["--vary", "ball.mass=1:2:3", "--observe", "ball.vy"], "'ball.vy' is a number for each time"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import jaxmbd as mbd
-from jaxmbd.sweep.designs import read_design
+from jaxmbd.sweep.designs import read_design, spread
 
 from .mechanism import system
 
@@ -40,6 +40,29 @@ def test_tables_of_all_kinds_mean_the_same(mechanism):
 
 def test_vectors_have_a_row_for_each_run(mechanism):
     assert read_design(mechanism, {"mass.position": [[1, 0], [1, 0.1], [1, 0.2]]}, "zip").columns["mass.position"].shape == (3, 2)
+
+
+def test_a_star_gives_several_parameters_the_same_value(mechanism):
+    two = mbd.Model(
+        [mbd.PointMass("mass", 1.0, position=(1.0, 0.0))],
+        [],
+        [
+            mbd.SpringDamper(f"spring[{place}]", mbd.ground, "mass", (place, 0), (1, 0), stiffness=100.0, free_length=1.0)
+            for place in (0, 2)
+        ],
+    ).build()
+    table = read_design(two, {"spring*.stiffness": [1.0, 2.0], "mass.mass": [3.0]}, "grid")
+    assert table.dimensions == {"spring*.stiffness": 2, "mass.mass": 1}
+    changed = two.set(spread(two, {name: values[1] for name, values in table.columns.items()}))
+    assert [float(changed.get(f"spring[{place}].stiffness")) for place in (0, 2)] == [2.0, 2.0]
+    for given, message in (
+        ({"spring*.stifness": [1.0]}, r"unknown parameter 'spring\*.stifness'. Did you mean 'spring\[.\].stiffness'"),
+        ({"spring*": [1.0]}, "which are not of one kind"),
+        ({"spring*.stiffness": [1.0], "spring[2].stiffness": [2.0]}, "another name of a parameter that 'spring\\*.stiffness' gives too"),
+        ({"spring*.stiffness": [1.0, -1.0]}, "run 1 of the sweep, spring.*= -1.*must not be negative"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read_design(two, given, "grid")
 
 
 @pytest.mark.parametrize("kind", [mbd.LatinHypercube, mbd.Sobol])

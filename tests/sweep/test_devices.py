@@ -20,7 +20,7 @@ program = choose_program(job(), columns(values), 7)
 assert program.program.width == 8  # as many on one device as on the other
 assert len(program.program.lanes.device_set) == 2
 assert "all-reduce" not in program.call.as_text()  # no device waits for the other
-found = run_chunks(Chunks(program, columns(values)), progress=False)
+found = run_chunks(Chunks(program, columns(values)))
 assert found["result"][6] > 1
 np.savez("found.npz", **found)
 """

@@ -12,6 +12,7 @@ import pytest
 import zarr
 
 import jaxmbd as mbd
+from jaxmbd.sweep import sweeping
 from jaxmbd.sweep.chunks import Chunks, run_chunks
 from jaxmbd.sweep.designs import Table
 from jaxmbd.sweep.program import Compiled, trace
@@ -32,7 +33,7 @@ def stored(path, program):
             return super().run(given)
 
     store = open_store(path, begun(path), job(), TABLE, program.program)
-    return run_chunks(Chunks(Counting(*program), columns()), progress=False, store=store), len(ran)
+    return run_chunks(Chunks(Counting(*program), columns()), store=store), len(ran)
 
 
 def assert_same(some, others):
@@ -89,8 +90,30 @@ def test_a_folder_that_is_no_store_or_cannot_be_written_is_refused(tmp_path, pro
     with pytest.raises(ValueError, match="exists and holds no sweep"):
         begun(tmp_path)
     (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ValueError, match="cannot be written"):
-        open_store(tmp_path / "file" / "sweep.zarr", None, job(), TABLE, program.program)
+    for store in (tmp_path / "file" / "sweep.zarr", tmp_path / "file" / "deep" / "sweep.zarr"):
+        with pytest.raises(ValueError, match="cannot be written"):
+            begun(store)
+        with pytest.raises(ValueError, match="cannot be written"):
+            open_store(store, None, job(), TABLE, program.program)
+
+
+def test_a_store_that_cannot_serve_is_refused_before_anything_is_compiled(tmp_path, program, monkeypatch):
+    path = tmp_path / "sweep.zarr"
+    stored(path, program)
+    monkeypatch.setattr(sweeping, "choose_program", lambda *_, **__: pytest.fail("compiled for nothing"))
+    (tmp_path / "file").write_text("in the way")
+    for store, message in ((path, "with other values of the parameters"), (tmp_path / "file" / "sweep.zarr", "cannot be written")):
+        with pytest.raises(ValueError, match=message):
+            mbd.sweep(
+                system(),
+                {"spring.stiffness": STIFFNESSES + 1.0},
+                T1,
+                observe=OBSERVE,
+                design="zip",
+                store=store,
+                progress=False,
+                **OPTIONS,
+            )
 
 
 # --- kills ----------------------------------------------------------------------------------------------------------------------------------
@@ -118,7 +141,11 @@ mbd.sweep(system(), {"spring.stiffness": STIFFNESSES}, T1, observe=OBSERVE, chun
 
 def start(path):
     root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    kept = {
+        "JAX_COMPILATION_CACHE_DIR": str(path.parent / "cache"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }  # for the next start
+    environment = {**os.environ, **kept, "PYTHONPATH": str(root), "TF_CPP_MIN_LOG_LEVEL": "3"}
     return subprocess.Popen([sys.executable, "-c", SWEEP, str(path)], env=environment, cwd=root, stdout=subprocess.PIPE, text=True)
 
 

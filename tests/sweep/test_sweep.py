@@ -4,13 +4,15 @@ import sys
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 import jaxmbd as mbd
 from jaxmbd.sweep import chunks as chunking
-from jaxmbd.sweep.chunks import Chunks, choose_program, run_chunks
-from jaxmbd.sweep.program import trace
+from jaxmbd.sweep.chunks import Chunks, Progress, choose_program, run_chunks
+from jaxmbd.sweep.program import Compiled, trace
 
 from .mechanism import OPTIONS, STIFFNESSES, T1, TOO_STIFF, columns, job, system
 
@@ -49,7 +51,7 @@ def test_lanes_that_fail_have_code_and_time_and_leave_the_others_alone(program, 
     places = [3, 5]
     values = STIFFNESSES.copy()
     values[places] = TOO_STIFF
-    failing = run_chunks(Chunks(program, columns(values)), progress=False)
+    failing = run_chunks(Chunks(program, columns(values)))
     assert all(failing["result"][places] > 1)
     assert all((failing["time_reached"][places] > 0) & (failing["time_reached"][places] < T1))
     assert np.all(np.isnan(failing["peak:mass.x"][places]))
@@ -59,14 +61,38 @@ def test_lanes_that_fail_have_code_and_time_and_leave_the_others_alone(program, 
 
 
 def test_the_last_chunk_is_filled_up(program, found):
-    few = run_chunks(Chunks(program, columns(STIFFNESSES[:3])), progress=False)
+    few = run_chunks(Chunks(program, columns(STIFFNESSES[:3])))
     for name, values in found.items():
         np.testing.assert_array_equal(few[name], values[:3])
 
 
+def test_algebra_of_small_matrices_starts_no_threads_while_chunks_run(program):
+    seen = []
+
+    class Looking(Compiled):
+        def run(self, given):
+            seen.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
+            return super().run(given)
+
+    before = threadpool_info()
+    run_chunks(Chunks(Looking(*program), columns()))
+    assert set(seen) == {1}
+    assert threadpool_info() == before
+
+
+def test_programs_that_call_the_algebra_library_run_one_at_a_time(program):
+    lowered = jax.jit(jax.vmap(jnp.linalg.solve)).lower(jnp.ones((4, 30, 30)), jnp.ones((4, 30)))
+    assert program.threads == chunking.threads()
+    assert program._replace(program=program.program._replace(lowered=lowered)).threads == 1
+
+
 def test_progress_counts_runs_and_failures(program, capsys):
-    run_chunks(Chunks(program, columns([100.0, TOO_STIFF, 100.0])), progress=True)
+    with Progress(True, 3) as bar:
+        assert "compiling" in capsys.readouterr().err
+        bar.compiled()
+        run_chunks(Chunks(program, columns([100.0, TOO_STIFF, 100.0])), bar)
     told = capsys.readouterr().err
+    assert "compiling" not in told
     assert "3/3" in told
     assert "run/s" in told
     assert "1 failed" in told
@@ -94,6 +120,8 @@ def test_more_lanes_than_memory_are_refused_with_the_chunk_that_fits(fake_progra
     message = r"chunk = 4096 runs at once need 4.1 GB of memory, more than there is: take chunk = 100, or leave it out"
     with pytest.raises(ValueError, match=message):
         choose_program(job(), {"mass.mass": np.ones(5000)}, 4096)
+    with pytest.raises(ValueError, match=r"the store was begun with it, so free some, or begin anew in another with chunk = 100"):
+        choose_program(job(), {"mass.mass": np.ones(5000)}, 4096, begun=True)
     assert choose_program(job(), {"mass.mass": np.ones(5000)}, 100).program.width == 100
     assert choose_program(job(), {"mass.mass": np.ones(5000)}, None).program.width == 100
 
@@ -125,6 +153,7 @@ def test_the_sweep_runs_on_an_accelerator_as_it_is(program):
         ({"observe": lambda run: {"steps": run.ts[-1]}}, "cannot have the name 'steps'"),
         ({"saveat": mbd.SaveAt(steps=True)}, "keeps no steps"),
         ({"saveat": [0.0, 2.0]}, "saveat must lie between"),
+        ({"kernels": "vector"}, "kernels must be 'auto', 'scalar' or 'array', got 'vector'"),
         ({"chunk": 0}, "chunk must be a whole number of runs"),
         ({"model": 3}, "model must be an mbd.Model"),
     ],
@@ -141,7 +170,8 @@ def test_an_argument_that_no_run_takes_is_told():
 
 
 @pytest.mark.parametrize(
-    ("package", "extra", "arguments"), [("xarray", "sweep", {}), ("zarr", "sweep", {"store": "here"}), ("dask", "cluster", {"client": 1})]
+    ("package", "extra", "arguments"),
+    [("xarray", "sweep", {}), ("threadpoolctl", "sweep", {}), ("zarr", "sweep", {"store": "here"}), ("dask", "cluster", {"client": 1})],
 )
 def test_an_extra_that_is_missing_is_told_with_the_command(package, extra, arguments, monkeypatch):
     for name in (package, f"{package}.distributed"):
