@@ -22,26 +22,38 @@ class Factors(eqx.Module):
     """A factorised matrix: its inverse if it is small, its LU factors otherwise."""
 
     matrix: Float[Array, "n n"]
-    pivots: Int[Array, "n"]
+    order: Int[Array, "n"]
+    """Row i of the LU factors belongs to this row of the matrix. LAPACK tells of exchanges: to make an order of them, in a loop over the rows, took
+    longer than a solve, and is done once here."""
 
 
 def factorize(matrix: Float[Array, "n n"]) -> Factors:
     n = matrix.shape[0]
     if n <= SMALL:
         return Factors(small_inverse(matrix), jnp.zeros(n, jnp.int32))
-    return Factors(*jax.scipy.linalg.lu_factor(matrix))
+    factors, _, order = jax.lax.linalg.lu(matrix)
+    return Factors(factors, order)
 
 
 def solve(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
     if factors.matrix.shape[0] <= SMALL:
         return _product(factors.matrix, right)
-    return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right)
+    columns = right.reshape(right.shape[0], -1)[factors.order]
+    columns = _triangular(factors.matrix, columns, lower=True)
+    return _triangular(factors.matrix, columns, lower=False).reshape(right.shape)
 
 
 def solve_transposed(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
     if factors.matrix.shape[0] <= SMALL:
         return _product(factors.matrix.T, right)
-    return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right, trans=1)
+    columns = _triangular(factors.matrix, right.reshape(right.shape[0], -1), lower=False, transpose=True)
+    columns = _triangular(factors.matrix, columns, lower=True, transpose=True)
+    return jnp.zeros_like(columns).at[factors.order].set(columns, unique_indices=True).reshape(right.shape)
+
+
+def _triangular(factors: Float[Array, "n n"], right: Float[Array, "n k"], *, lower: bool, transpose: bool = False) -> Float[Array, "n k"]:
+    """By one of two LU factors that share a matrix: the lower one has ones on its diagonal."""
+    return jax.lax.linalg.triangular_solve(factors, right, left_side=True, lower=lower, unit_diagonal=lower, transpose_a=transpose)
 
 
 def solve_differentiably(matrix: Float[Array, "n n"], factors: Factors, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
@@ -102,9 +114,9 @@ def weakest_row(matrix: Float[Array, "n n"], factors: Factors) -> tuple[Float[Ar
         answers = jnp.max(jnp.abs(factors.matrix), axis=0)
         row = jnp.argmax(jnp.where(jnp.isfinite(answers), answers, jnp.inf))
         return 1.0 / (answers[row] * jnp.max(jnp.abs(matrix))), row
-    order, pivots = jax.lax.linalg.lu_pivots_to_permutation(factors.pivots, n), jnp.abs(jnp.diagonal(factors.matrix))
+    pivots = jnp.abs(jnp.diagonal(factors.matrix))
     weakest = jnp.argmin(pivots)
-    return pivots[weakest] / jnp.max(pivots), order[weakest]
+    return pivots[weakest] / jnp.max(pivots), factors.order[weakest]
 
 
 def _product(matrix: Float[Array, "n n"], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
