@@ -6,11 +6,23 @@ import os
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import jax
+import jaxtyping
 import pytest
 
-import jaxmbd  # noqa: F401
+# Every call and every Module that is made is checked against its annotations: shapes as well as types. Costs 3 % of the time.
+jaxtyping.install_import_hook("jaxmbd", "beartype.beartype")
+
+import jaxmbd  # noqa: E402, F401
 
 gc.set_threshold(100_000, 50, 1000)  # tracing makes a million small objects that stay: looking through them is a sixth of its time
+
+
+@pytest.fixture
+def annotations_unchecked():
+    """For tests of what is said to those who give what annotations forbid, and who check none."""
+    jaxtyping.config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -81,7 +81,7 @@ def _largest(method: AbstractIntegrator, h: float, count: int, k: float, c: floa
 
     def fits(size: float) -> bool:
         growth = method.amplification(size, float(k), float(c))
-        return growth is None or np.log(max(growth, 1e-300)) * count * h / size <= _GROWTH
+        return growth is None or bool(np.log(max(growth, 1e-300)) * count * h / size <= _GROWTH)
 
     if not np.isfinite(k + c) or fits(h):
         return h

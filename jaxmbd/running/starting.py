@@ -16,6 +16,7 @@ from ..results import RESULTS
 from ..solution import SimulationError, Solution
 from ..system.equations import AbstractSystem, check_shapes, initial_states
 from ..system.initial import Violation, first_memory, start
+from ..system.numbers import Number
 from ..system.state import Memory, State
 from ..system.system import System
 from . import loop
@@ -41,8 +42,8 @@ class Job(eqx.Module):
     integrator: AbstractIntegrator
     controller: AbstractController
     beginning: Beginning
-    t0: Array
-    t1: Array
+    t0: Number
+    t1: Number
     first_step: Array
     """0: the integrator's choice"""
     min_step: Array

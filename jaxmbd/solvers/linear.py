@@ -30,13 +30,13 @@ def factorize(matrix: Float[Array, "n n"]) -> Factors:
     return Factors(*jax.scipy.linalg.lu_factor(matrix))
 
 
-def solve(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
+def solve(factors: Factors, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     if factors.matrix.shape[0] <= SMALL:
         return _product(factors.matrix, right)
     return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right)
 
 
-def solve_transposed(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
+def solve_transposed(factors: Factors, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     if factors.matrix.shape[0] <= SMALL:
         return _product(factors.matrix.T, right)
     return jax.scipy.linalg.lu_solve((factors.matrix, factors.pivots), right, trans=1)

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..frames import Frame
+from ..numbers import Numbers
 from ..observable import BODY, Observable
 from ..parameters import Parameter, read_fields, read_name
 
@@ -24,7 +25,7 @@ class AbstractBody(eqx.Module):
     """One body. The methods see a single body; the system maps them over all bodies of the kind."""
 
     name: eqx.AbstractVar[str]
-    mass: eqx.AbstractVar[Float[Array, ""]]
+    mass: eqx.AbstractVar[Float[Numbers, "*stack"]]
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
     has_orientation: eqx.AbstractClassVar[bool]
     driven: ClassVar[bool] = False

@@ -11,6 +11,7 @@ from ..forces.base import AbstractForce
 from ..frames import Frame, JointReaction, norm, pair_wrench
 from ..joints.base import AbstractJoint
 from ..joints.one_axis import Cylindrical, Revolute, Translational
+from ..numbers import Numbers
 from ..observable import Observable
 from ..parameters import Parameter, positive
 from ..rotations import cross, dot
@@ -46,9 +47,9 @@ class JointFriction(AbstractForce):
     motions: tuple[str, ...] = eqx.field(static=True)
     """"travel", "turn": what the joint leaves free"""
     friction: AbstractFriction
-    radius: Float[Array, ""] | None
+    radius: Float[Numbers, "*stack"] | None
     """m, of the pin; None where the joint does not turn"""
-    length: Float[Array, ""] | None
+    length: Float[Numbers, "*stack"] | None
     """m, of the sleeve; None: short"""
     stiff: bool = eqx.field(static=True)
     shares_axis: ClassVar[bool] = True

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from ..checking import expect, shape_of, trace
 from ..frames import JointReaction, ground_frame, pair_wrench
 from ..joints.base import AbstractJoint
+from ..numbers import Numbers
 from ..parameters import Parameter, is_traced, read_all, vector
 from .base import AbstractForce
 
@@ -40,7 +41,7 @@ class ForceFunction(AbstractForce):
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     function: Callable[..., tuple[Array, Array]]
-    state: Float[Array, "x"] | None
+    state: Float[Numbers, "*stack x"] | None
     rate: Callable[..., Array] | None
     joints: tuple[str, ...] = eqx.field(static=True)
     """whose reactions the function receives"""

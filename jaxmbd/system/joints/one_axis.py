@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from ..elements import Axis
 from ..frames import Frame, embed
+from ..numbers import Numbers
 from ..observable import ANGLE, IN_PLANE, TRAVEL, Observable
 from ..parameters import Parameter, nonzero_vector, vector
 from .base import AbstractJoint, Penalty
@@ -36,9 +37,9 @@ class AbstractAxisJoint(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"]
+    point: Float[Numbers, "*stack d"]
     """m, ground frame, initial configuration"""
-    axis: Float[Array, "d"]
+    axis: Float[Numbers, "*stack d"]
     """direction, ground frame, initial configuration; a planar model needs none where only z is meant"""
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
@@ -131,7 +132,7 @@ class Parallel(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Array, "d"]
+    axis: Float[Numbers, "*stack d"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (False, False)
@@ -152,7 +153,7 @@ class Spherical(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"]
+    point: Float[Numbers, "*stack d"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m")}
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True)
