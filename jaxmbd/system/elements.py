@@ -101,6 +101,12 @@ def unwrap(wrapped: Float[Numbers, "*n"], last: Float[Numbers, "*n"]) -> Float[N
     return wrapped + 2 * jnp.pi * jax.lax.stop_gradient(turns)
 
 
+def filled_in(axis: Numbers | None) -> Numbers:
+    """An axis that may be left out where only z is meant: the model that is built knows it."""
+    assert axis is not None
+    return axis
+
+
 class Axis(eqx.Module):
     """An axis fixed in body a and, coinciding at the start, in body b: what angle and travel are measured with."""
 

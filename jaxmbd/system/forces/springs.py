@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..checking import expect, shape_of
-from ..elements import Axis
+from ..elements import Axis, filled_in
 from ..frames import Frame, embed, norm, pair_wrench
 from ..numbers import Numbers
 from ..observable import SPRING, TORSION, Observable
@@ -121,7 +121,7 @@ class TorsionSpringDamper(AbstractForce):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Numbers, "*stack 3"]
+    axis: Float[Numbers, "*stack 3"] | None
     stiffness: Float[Numbers, "*stack"]
     """N m/rad"""
     damping: Float[Numbers, "*stack"]
@@ -163,7 +163,7 @@ class TorsionSpringDamper(AbstractForce):
         return True
 
     def local(self, frames):
-        return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
+        return Axis.between(frames[0], frames[1], frames[1].position, embed(filled_in(self.axis)))
 
     def wrapped_angles(self, local, frames):
         return local.angle(*frames)[None]

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from ..checking import expect, shape_of, warn
-from ..elements import Axis, ground
+from ..elements import Axis, filled_in, ground
 from ..frames import Frame, embed
 from ..numbers import Numbers
 from ..observable import FOLLOWED_ANGLE, GEAR, RACK, TRAVEL, Observable, only
@@ -37,7 +37,7 @@ class Motion(AbstractJoint):
     bodies: tuple[str, ...] = eqx.field(static=True)
     point: Float[Numbers, "*stack d"] | None
     """m; only travel needs it"""
-    axis: Float[Numbers, "*stack d"]
+    axis: Float[Numbers, "*stack d"] | None
     function: Callable[[Array], Array]
     """of time [s]; a plain function, or a Module whose leaves are parameters"""
     coordinate: str = eqx.field(static=True)
@@ -96,7 +96,7 @@ class Motion(AbstractJoint):
 
     def local(self, frames):
         point = frames[1].position if self.point is None else embed(self.point)
-        return Axis.between(frames[0], frames[1], point, embed(self.axis))
+        return Axis.between(frames[0], frames[1], point, embed(filled_in(self.axis)))
 
     def wrapped_angles(self, local, frames):
         return local.angle(*frames)[None]
@@ -134,8 +134,8 @@ class Gear(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis_a: Float[Numbers, "*stack d"]
-    axis_b: Float[Numbers, "*stack d"]
+    axis_a: Float[Numbers, "*stack d"] | None
+    axis_b: Float[Numbers, "*stack d"] | None
     ratio: Float[Numbers, "*stack"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis_a": nonzero_vector(), "axis_b": nonzero_vector(), "ratio": scalar("1")}
@@ -162,7 +162,7 @@ class Gear(AbstractJoint):
         return True
 
     def local(self, frames):
-        return _carried_axes(frames, self.axis_a, self.axis_b)
+        return _carried_axes(frames, filled_in(self.axis_a), filled_in(self.axis_b))
 
     def wrapped_angles(self, local, frames):
         a, b, carrier = frames
@@ -180,7 +180,7 @@ class RackAndPinion(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Numbers, "*stack d"]
+    axis: Float[Numbers, "*stack d"] | None
     direction: Float[Numbers, "*stack d"]
     radius: Float[Numbers, "*stack"]
     """m"""
@@ -212,7 +212,7 @@ class RackAndPinion(AbstractJoint):
         return True
 
     def local(self, frames):
-        return _carried_axes(frames, self.axis, self.direction)
+        return _carried_axes(frames, filled_in(self.axis), self.direction)
 
     def wrapped_angles(self, local, frames):
         a, _, carrier = frames

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..elements import Axis
+from ..elements import Axis, filled_in
 from ..frames import Frame, embed
 from ..numbers import Numbers
 from ..observable import ANGLE, IN_PLANE, TRAVEL, Observable
@@ -39,7 +39,7 @@ class AbstractAxisJoint(AbstractJoint):
     bodies: tuple[str, ...] = eqx.field(static=True)
     point: Float[Numbers, "*stack d"]
     """m, ground frame, initial configuration"""
-    axis: Float[Numbers, "*stack d"]
+    axis: Float[Numbers, "*stack d"] | None
     """direction, ground frame, initial configuration; a planar model needs none where only z is meant"""
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
@@ -48,7 +48,7 @@ class AbstractAxisJoint(AbstractJoint):
         self.read_joint(name, (a, b), penalty, point=point, axis=axis)
 
     def local(self, frames):
-        return Axis.between(frames[0], frames[1], embed(self.point), embed(self.axis))
+        return Axis.between(frames[0], frames[1], embed(self.point), embed(filled_in(self.axis)))
 
 
 class Revolute(AbstractAxisJoint):
