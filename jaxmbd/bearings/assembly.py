@@ -21,6 +21,7 @@ from ..system.forces.loads import PointForce
 from ..system.joints.base import AbstractJoint, Penalty
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Cylindrical, Parallel, Planar, Revolute
+from ..system.numbers import Numbers
 from . import geometry
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def guidance(bearing: "DeepGroove") -> list[AbstractContact]:
 class Turning(eqx.Module):
     """The angle of a ring that is driven at a constant speed."""
 
-    speed: Float[Array, ""]
+    speed: Float[Numbers, "*stack"]
     """rad/s"""
 
     def __call__(self, t: Array) -> Array:

@@ -15,15 +15,16 @@ from ..system.forces.gravity import Gravity
 from ..system.forces.springs import SpringDamper
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Translational
+from ..system.numbers import Numbers
 from .rods import hinge, rod
 
 
 class RaisedCosine(eqx.Module):
     """An angle that starts from rest, grows to twice the amplitude and comes back: amplitude (1 - cos(frequency t))."""
 
-    amplitude: Float[Array, ""]
+    amplitude: Float[Numbers, "*stack"]
     """rad"""
-    frequency: Float[Array, ""]
+    frequency: Float[Numbers, "*stack"]
     """rad/s"""
 
     def __call__(self, t: Array) -> Array:

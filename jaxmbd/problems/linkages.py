@@ -10,6 +10,7 @@ from ..system.building.model import Model
 from ..system.elements import ground
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Translational
+from ..system.numbers import Numbers
 from .rods import gravity, hinge, rod
 
 
@@ -57,7 +58,7 @@ def four_bar(spatial: bool = False) -> Model:
 class ConstantSpeed(eqx.Module):
     """An angle that grows evenly from zero."""
 
-    speed: Float[Array, ""]
+    speed: Float[Numbers, "*stack"]
     """rad/s"""
 
     def __call__(self, t: Array) -> Array:

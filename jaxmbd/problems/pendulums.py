@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
 from ..system.bodies.planar import PlanarBody
 from ..system.bodies.rigid import RigidBody
@@ -12,6 +12,7 @@ from ..system.elements import ground
 from ..system.equations import AbstractSystem
 from ..system.forces.springs import TorsionSpringDamper
 from ..system.joints.one_axis import Revolute
+from ..system.numbers import Numbers
 from .rods import STANDARD_GRAVITY, gravity, hinge, rod
 
 
@@ -66,9 +67,9 @@ def double_pendulum(spatial: bool = False) -> Model:
 class DoublePendulumInAngles(AbstractSystem):
     """The same double pendulum as equations for its two angles, written down by hand: no bodies, no joints. For comparison."""
 
-    q0: Float[Array, "2"]
+    q0: Float[Numbers, "*stack 2"]
     """rad, theta_1 and theta_2 to the x axis"""
-    v0: Float[Array, "2"]
+    v0: Float[Numbers, "*stack 2"]
     """rad/s"""
 
     def __init__(self):

@@ -280,6 +280,7 @@ class TestBadInput:
             ({"orders": [1, 9]}, "orders of BDF must be a one-dimensional array of whole numbers from 1 to 6"),
         ],
     )
+    @pytest.mark.usefixtures("annotations_unchecked")
     def test_impossible_parameters_are_refused(self, arguments, message):
         with pytest.raises(ValueError, match=message):
             mbd.BDF(**arguments)

@@ -37,7 +37,7 @@ class Motion(AbstractJoint):
     bodies: tuple[str, ...] = eqx.field(static=True)
     point: Float[Numbers, "*stack d"] | None
     """m; only travel needs it"""
-    axis: Float[Numbers, "*stack d"] | None
+    axis: Float[Numbers, "*stack a"] | None
     function: Callable[[Array], Array]
     """of time [s]; a plain function, or a Module whose leaves are parameters"""
     coordinate: str = eqx.field(static=True)
@@ -134,8 +134,8 @@ class Gear(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis_a: Float[Numbers, "*stack d"] | None
-    axis_b: Float[Numbers, "*stack d"] | None
+    axis_a: Float[Numbers, "*stack a"] | None
+    axis_b: Float[Numbers, "*stack b"] | None
     ratio: Float[Numbers, "*stack"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis_a": nonzero_vector(), "axis_b": nonzero_vector(), "ratio": scalar("1")}
@@ -180,7 +180,7 @@ class RackAndPinion(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Numbers, "*stack d"] | None
+    axis: Float[Numbers, "*stack a"] | None
     direction: Float[Numbers, "*stack d"]
     radius: Float[Numbers, "*stack"]
     """m"""

@@ -39,7 +39,7 @@ class AbstractAxisJoint(AbstractJoint):
     bodies: tuple[str, ...] = eqx.field(static=True)
     point: Float[Numbers, "*stack d"]
     """m, ground frame, initial configuration"""
-    axis: Float[Numbers, "*stack d"] | None
+    axis: Float[Numbers, "*stack a"] | None
     """direction, ground frame, initial configuration; a planar model needs none where only z is meant"""
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
@@ -132,7 +132,7 @@ class Parallel(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Numbers, "*stack d"]
+    axis: Float[Numbers, "*stack a"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (False, False)
