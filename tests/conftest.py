@@ -3,6 +3,8 @@
 import gc
 import os
 
+# Most of the time goes into compiling, little into running. What depends on how users' compilers round or fuse runs in processes of its own
+# without these flags: `test_lanes.py`, `scalar/test_fences.py`, `test_fusing.py`.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import jax

@@ -11,7 +11,7 @@ from ..integrators.base import AbstractIntegrator
 from ..system.equations import AbstractSystem
 from ..system.mechanism import AbstractMechanism
 from ..system.state import State
-from ..system.statics.fastest import Modes, fastest
+from ..system.statics.fastest import KrylovSpace, fastest
 
 _FEWEST = 10
 """Runs of fewer steps are not looked at."""
@@ -44,7 +44,7 @@ def warn_of_step(system: AbstractSystem, method: AbstractIntegrator, state: Stat
         )
 
 
-def _of_modes(system: AbstractSystem, modes: Modes, h: float) -> Iterator[tuple[float, float, str]]:
+def _of_modes(system: AbstractSystem, modes: KrylovSpace, h: float) -> Iterator[tuple[float, float, str]]:
     """The fastest oscillation and the fastest decay as q'' = -k q - c q'."""
     matrix = np.asarray(modes.matrix)
     if not np.all(np.isfinite(matrix)):

@@ -27,4 +27,4 @@ class Gravity(AbstractField):
         return mass * embed(self.acceleration)
 
     def potential(self, mass, frame):
-        return -mass * dot(embed(self.acceleration), frame.position)
+        return -dot(mass * embed(self.acceleration), frame.position)  # so that its rate is the power to the last bit

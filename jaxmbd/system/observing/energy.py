@@ -109,7 +109,7 @@ def flows(system: "AbstractMechanism", state: State, efforts: Array) -> Flows:
     given += [jnp.sum(driving[slices[name][2]])[None] for group in _driven(system).values() for name in group.names]
     if any(group.body.driven for group in system.body_groups):
         given += _drives(system, q, v, t, frames, acting)
-    given += [jnp.sum(system.each_in(field.force, frames, t) * frames.velocity[:-1])[None] for field in system.fields]
+    given += [jnp.sum(dot(system.each_in(field.force, frames, t), frames.velocity[:-1]))[None] for field in system.fields]
     power = jnp.concatenate(given)
     if not penalties:
         return Flows(energy, power, power + rise)

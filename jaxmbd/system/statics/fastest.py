@@ -41,7 +41,7 @@ _SHALLOWEST, _DEEPEST = 1e-12, 1e2
 _HALVINGS = 40
 
 
-class Modes(eqx.Module):
+class KrylovSpace(eqx.Module):
     """Linearised equations in a small basis. Times are in units of h, so that eigenvalues are h lambda."""
 
     matrix: Float[Array, "m m"]
@@ -63,7 +63,7 @@ class Stiffness(eqx.Module):
 
 
 @compiled_in_haste
-def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool) -> tuple[Modes, dict[int, Stiffness]]:
+def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool) -> tuple[KrylovSpace, dict[int, Stiffness]]:
     """The fastest motions of a system at a consistent state, and, by number of force group, those of contacts.
 
     `explicit_only`: of family A alone, on the bodies that family B does not hold.
@@ -79,7 +79,7 @@ def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool)
     return modes, _contacts(system, state, explicit_only, free)
 
 
-def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, free: np.ndarray) -> Modes:
+def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, free: np.ndarray) -> KrylovSpace:
     n, k = state.q.shape[0], state.x.shape[0]
     kept = state.memory.kept_rows
 
@@ -114,7 +114,7 @@ def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, 
 
     basis = jnp.zeros((count, 2 * n + k)).at[0].set(start / np.linalg.norm(start))
     basis, columns = jax.lax.scan(extend, basis, jnp.arange(count))
-    return Modes(columns.T, basis)
+    return KrylovSpace(columns.T, basis)
 
 
 # --- contacts ---------------------------------------------------------------------------------------------------------------------------------
