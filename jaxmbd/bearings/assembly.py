@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.base import AbstractBody
 from ..system.bodies.rigid import RigidBody
 from ..system.bodies.rotor import Rotor
@@ -21,7 +22,6 @@ from ..system.forces.loads import PointForce
 from ..system.joints.base import AbstractJoint, Penalty
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Cylindrical, Parallel, Planar, Revolute
-from ..system.numbers import Numbers
 from . import geometry
 
 if TYPE_CHECKING:

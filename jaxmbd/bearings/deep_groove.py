@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..solution import Solution
 from ..system.building.model import Model
 from ..system.contact.friction import AbstractFriction, Coulomb
 from ..system.contact.hertz import HertzPoint, Material
-from ..system.numbers import Numbers
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, read_fields, scalar, vector
 from ..system.system import System
 from . import assembly, geometry
@@ -227,13 +227,13 @@ class DeepGroove(eqx.Module):
     def _free_contact_cosine(self) -> Array:
         return geometry.free_contact_cosine(self.ball_diameter, self.conformity_inner, self.conformity_outer, self.clearance)
 
-    def groove_circle(self, ring: str) -> Array:
+    def groove_circle(self, ring: str) -> Numbers:
         """m, radius of the circle of the centres of the groove of the "inner" or the "outer" ring"""
         return geometry.groove_circle(
             self.pitch_diameter, self.ball_diameter, getattr(self, f"conformity_{ring}"), self.clearance, inner=ring == "inner"
         )
 
-    def land(self, ring: str) -> Array:
+    def land(self, ring: str) -> Numbers:
         """m, radius of the land of a ring, beside its groove"""
         sign = -1.0 if ring == "inner" else 1.0
         return 0.5 * self.pitch_diameter + sign * (0.5 - self.shoulder) * self.ball_diameter

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..solution import Solution
 from ..system.contact.base import AbstractContact, ContactLoads
 from ..system.frames import Frame
 from ..system.mechanism import AbstractMechanism
-from ..system.numbers import Numbers
 from ..system.stacked.groups import map_elements
 from ..system.state import State
 from ..system.system import System

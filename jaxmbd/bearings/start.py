@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._compiling import compiled_in_haste, evaluated_now
+from .._numbers import Numbers
 from ..system.equations import acceleration_a
-from ..system.numbers import Numbers
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
 from ..system.system import System

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .._numbers import Numbers
 from ..solvers.linear import solve_once
 from ..system.equations import AbstractSystem, largest_contact_power
-from ..system.numbers import Numbers
 from ..system.state import State
 from .base import StepInfo, Work
 from .state_space.base import AbstractStateSpace, evaluate_after, read_method

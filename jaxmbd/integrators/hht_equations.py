@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..solvers import coloring
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import AbstractSystem, constraint_and_force, constraint_rate, mass_product, state_rate, total_force
-from ..system.numbers import Numbers
 from ..system.state import State
 from .common import Places, along_constraints
 from .implicit import AbstractStepEquations

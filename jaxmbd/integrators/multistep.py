@@ -9,7 +9,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..system.numbers import Numbers
+from .._numbers import Numbers
 from ..system.state import State
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.planar import PlanarBody
 from ..system.building.model import Model
 from ..system.contact.friction import LuGre
@@ -15,7 +16,6 @@ from ..system.forces.gravity import Gravity
 from ..system.forces.springs import SpringDamper
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Translational
-from ..system.numbers import Numbers
 from .rods import hinge, rod
 
 

@@ -5,12 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.planar import PlanarBody
 from ..system.building.model import Model
 from ..system.elements import ground
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Translational
-from ..system.numbers import Numbers
 from .rods import gravity, hinge, rod
 
 

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from .._numbers import Numbers
 from ..system.bodies.planar import PlanarBody
 from ..system.bodies.rigid import RigidBody
 from ..system.building.model import Model
@@ -12,7 +13,6 @@ from ..system.elements import ground
 from ..system.equations import AbstractSystem
 from ..system.forces.springs import TorsionSpringDamper
 from ..system.joints.one_axis import Revolute
-from ..system.numbers import Numbers
 from .rods import STANDARD_GRAVITY, gravity, hinge, rod
 
 

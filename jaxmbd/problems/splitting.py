@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from .._numbers import Numbers
 from ..system.equations import AbstractSystem
-from ..system.numbers import Numbers
 from ..system.parameters import Parameter, not_negative, positive, read_all, scalar
 
 

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.rigid import RigidBody
 from ..system.building.model import Model
 from ..system.elements import ground
@@ -22,7 +23,6 @@ from ..system.joints.base import AbstractJoint
 from ..system.joints.distance import Distance
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Revolute, Spherical, Translational
-from ..system.numbers import Numbers
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, scalar, vector
 from .rods import STANDARD_GRAVITY
 

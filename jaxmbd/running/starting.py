@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Array
 
 from .._compiling import compiled_in_haste
+from .._numbers import Number
 from ..control.base import AbstractController
 from ..integrators.base import AbstractIntegrator
 from ..results import RESULTS
 from ..solution import SimulationError, Solution
 from ..system.equations import AbstractSystem, check_shapes, initial_states
 from ..system.initial import Violation, first_memory, start
-from ..system.numbers import Number
 from ..system.state import Memory, State
 from ..system.system import System
 from . import loop

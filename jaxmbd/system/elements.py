@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from .._numbers import Numbers
 from .bodies.base import AbstractBody
 from .frames import Frame
-from .numbers import Numbers
 from .observable import Observable
 from .parameters import Parameter, read_fields, read_name
 from .rotations import cross, fused_dot, product, products, triad

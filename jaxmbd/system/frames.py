@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from .numbers import Numbers
+from .._numbers import Numbers
 from .rotations import cross, dot, product, products
 
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Number
 from .equations import AbstractSystem
 from .forces.base import AbstractField, AbstractForce
 from .frames import Frame, Wrench, ground_frame
 from .joints.penalties import penalty_wrench
-from .numbers import Number
 from .observing import energy
 from .observing.reactions import joint_reactions, multiplier_forces
 from .observing.views import owners_of_mechanism

@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 from jaxtyping import Float
 
-from .numbers import Numbers
+from .._numbers import Numbers
 
 
 class Memory(eqx.Module):

@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from ..._numbers import Numbers
 from ...solvers import linear
 from ...system.equations import AbstractSystem, constraint_jacobian
 from ...system.naming import find_coordinates
-from ...system.numbers import Numbers
 from ...system.state import Memory
 
 _WORSE = 1.5

@@ -15,8 +15,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
-from ..numbers import Numbers
 from ..observable import BODY, Observable
 from ..parameters import Parameter, read_fields, read_name
 

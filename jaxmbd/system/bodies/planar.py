@@ -6,8 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame, embed
-from ..numbers import Numbers
 from ..observable import PLANAR_ANGLE, TURNING, Observable
 from ..parameters import Parameter, positive, scalar, vector
 from ..rotations import (

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame, embed
-from ..numbers import Numbers
 from ..parameters import Parameter, positive, vector
 from .base import AbstractBody
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
-from ..numbers import Numbers
 from ..observable import EULER_PARAMETERS, TURNING, Observable
 from ..parameters import Parameter, is_traced, positive, vector
 from ..rotations import (

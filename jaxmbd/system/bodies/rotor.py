@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
-from ..numbers import Numbers
 from ..observable import ROTOR_ANGLE, TURNING, WORKER, Observable
 from ..parameters import Parameter, nonzero_vector, positive, scalar, vector
 from ..rotations import skew, unit

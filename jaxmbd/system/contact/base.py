@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..forces.base import AbstractForce
 from ..frames import Frame, Wrench, norm, pair_wrench
-from ..numbers import Numbers
 from ..observable import CONTACT, Observable
 from ..rotations import dot
 from .friction import AbstractFriction, Sliding

@@ -12,8 +12,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..._numbers import Numbers
 from ..frames import norm
-from ..numbers import Numbers
 from ..parameters import Order, Parameter, following, not_negative, positive, read_fields
 from ..rotations import fused_dot
 from .hertz import ContactEllipse

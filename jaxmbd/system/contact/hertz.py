@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import norm
-from ..numbers import Numbers
 from ..parameters import Parameter, is_traced, positive, read, read_fields, scalar, usable, vector
 
 _MEANS = 7

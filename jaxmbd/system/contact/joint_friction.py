@@ -6,12 +6,12 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..elements import Axis
 from ..forces.base import AbstractForce
 from ..frames import Frame, JointReaction, norm, pair_wrench
 from ..joints.base import AbstractJoint
 from ..joints.one_axis import Cylindrical, Revolute, Translational
-from ..numbers import Numbers
 from ..observable import Observable
 from ..parameters import Parameter, positive
 from ..rotations import cross, dot

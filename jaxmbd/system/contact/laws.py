@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..numbers import Numbers
+from ..._numbers import Numbers
 from ..parameters import Parameter, not_negative, positive, read_fields
 from .hertz import ContactEllipse, HertzPoint
 

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
-from ..numbers import Numbers
 from ..parameters import Order, Parameter, positive
 from ..rotations import dot, unit
 from .base import AbstractContact

@@ -14,8 +14,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
-from ..numbers import Numbers
 from ..parameters import Order, Parameter, not_negative, positive
 from ..rotations import cross, dot, product, unit
 from .base import AbstractContact

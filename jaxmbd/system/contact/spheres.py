@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
-from ..numbers import Numbers
 from ..parameters import Parameter, nonzero_vector, positive, vector
 from ..rotations import unit
 from .base import AbstractContact

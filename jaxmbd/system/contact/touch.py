@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Number, Numbers
 from ..frames import Frame, norm
-from ..numbers import Number, Numbers
 from ..rotations import cross, dot
 from .friction import AbstractFriction
 

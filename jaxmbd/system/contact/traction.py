@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..numbers import Numbers
+from ..._numbers import Numbers
 from ..parameters import Parameter, not_negative, positive, read_fields
 from ..rotations import fused_dot
 from .friction import AbstractFriction, Sliding, spinning_coefficient

@@ -11,10 +11,10 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Number
 from ..elements import AbstractElement
 from ..frames import Frame, Wrench
 from ..joints.base import AbstractJoint
-from ..numbers import Number
 from ..observable import FORCE, STORE, WORKER, Observable
 
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..checking import expect, shape_of, trace
 from ..frames import JointReaction, ground_frame, pair_wrench
 from ..joints.base import AbstractJoint
-from ..numbers import Numbers
 from ..parameters import Parameter, is_traced, read_all, vector
 from .base import AbstractForce
 

@@ -5,8 +5,8 @@ from typing import Any, ClassVar
 import equinox as eqx
 from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import embed
-from ..numbers import Numbers
 from ..parameters import Parameter, vector
 from ..rotations import dot
 from .base import AbstractField

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Number, Numbers
 from ..checking import expect, shape_of
 from ..frames import Frame, Wrench, embed, force_at, ground_frame
-from ..numbers import Number, Numbers
 from ..parameters import Parameter, read, vector
 from .base import AbstractForce
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..checking import expect, shape_of
 from ..elements import Axis, filled_in
 from ..frames import Frame, embed, norm, pair_wrench
-from ..numbers import Numbers
 from ..observable import SPRING, TORSION, Observable
 from ..parameters import Parameter, is_traced, nonzero_vector, not_negative, scalar, vector
 from ..rotations import cross, fused_dot, rotation_vector, torque_of_moment

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from ..._numbers import Number, Numbers
 from ..elements import AbstractElement
 from ..frames import Frame
-from ..numbers import Number, Numbers
 from ..observable import JOINT, Observable
 from ..parameters import Parameter, following, not_negative, positive, read_fields
 

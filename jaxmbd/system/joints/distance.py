@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..checking import warn
 from ..frames import embed
-from ..numbers import Numbers
 from ..parameters import Parameter, is_traced, positive, vector
 from ..rotations import fused_dot
 from .base import AbstractJoint, Penalty

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..checking import expect, shape_of, warn
 from ..elements import Axis, filled_in, ground
 from ..frames import Frame, embed
-from ..numbers import Numbers
 from ..observable import FOLLOWED_ANGLE, GEAR, RACK, TRAVEL, Observable, only
 from ..parameters import Parameter, is_traced, nonzero_vector, scalar, vector
 from .base import AbstractJoint, Penalty

@@ -6,9 +6,9 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..elements import Axis, filled_in
 from ..frames import Frame, embed
-from ..numbers import Numbers
 from ..observable import ANGLE, IN_PLANE, TRAVEL, Observable
 from ..parameters import Parameter, nonzero_vector, vector
 from .base import AbstractJoint, Penalty

@@ -7,9 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Number
 from ..elements import unwrap
 from ..frames import Frame, Wrench
-from ..numbers import Number
 from ..rotations import cross
 from .base import AbstractJoint, Penalty
 

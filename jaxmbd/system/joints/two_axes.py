@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame, embed
-from ..numbers import Numbers
 from ..observable import CARDAN, Observable
 from ..parameters import Parameter, is_traced, nonzero_vector, vector
 from ..rotations import cross, fused_dot

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Number
 from ..frames import Frame, Wrench
 from ..joints.penalties import row_coefficients
-from ..numbers import Number
 from ..rotations import dot
 from ..stacked.groups import ElementGroup, map_elements
 from ..state import State

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..._numbers import Number
 from ..contact.base import AbstractContact, ContactLoads
 from ..frames import Frame, JointReaction
-from ..numbers import Number
 from ..rotations import skew
 from ..stacked.groups import ElementGroup, map_elements, pick
 from ..state import State
