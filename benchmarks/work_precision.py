@@ -6,9 +6,10 @@ Errors are the largest over all coordinates [m, rad, Euler parameters] and rates
 (`smooth_problems.py`): at the accepted steps, and at 200 times between them ("dense"). The drift is the largest change of the energy at steps,
 over the largest kinetic energy. Times are those of a second call, what a first one takes more is compiling.
 
-The comparators need scikit-sundae (pip install -e ".[benchmark]"). CVODE (BDF and Adams) and scipy's Radau integrate the equations of the reference, in minimal coordinates; IDA
-integrates the same equations of motion as BDF(index="stabilized-2"), with multipliers (Gear, Gupta, Leimkuhler), which are left out of its
-error test. rtol and atol are both the tolerance. They call Python for every evaluation, so that their steps compare, their times hardly.
+The comparators need scikit-sundae (`pip install -e ".[benchmark]"`). CVODE (BDF and Adams) and scipy's Radau integrate the equations of the
+reference, in minimal coordinates; IDA integrates the same equations of motion as BDF(index="stabilized-2"), with multipliers (Gear, Gupta,
+Leimkuhler), which are left out of its error test. rtol and atol are both the tolerance. They call Python for every evaluation, so that their
+steps compare, their times hardly.
 """
 
 import argparse
@@ -253,7 +254,7 @@ def draw(name: str, rows: dict[str, list[Row]], out: Path) -> None:
         axis.grid(alpha=0.3)
     limits = np.array(axes[0].get_xlim())
     axes[0].loglog(limits, limits, ":", color="gray", label="tolerance")
-    axes[0].legend(fontsize="small")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize="small")
     save(figure, out / f"work_precision_{name}.png")
 
 

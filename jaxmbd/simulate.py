@@ -9,6 +9,7 @@ from .control.base import AbstractController
 from .integrators.base import AbstractIntegrator
 from .integrators.hht import HHT
 from .running.derivatives import AbstractAdjoint, read_adjoint
+from .running.kernels import read_kernels
 from .running.options import expect_type, read_options
 from .running.prescribed import Steps
 from .running.segments import run_in_segments
@@ -43,6 +44,7 @@ def simulate(
     adjoint: str | AbstractAdjoint = "reverse",
     max_steps: int | None = None,
     progress: bool = False,
+    kernels: str = "auto",
     throw: bool = True,
 ) -> Solution:
     """Simulates from t0 to t1 [s].
@@ -67,6 +69,10 @@ def simulate(
     - `max_steps`: bound of accepted steps, prescribed ones too; a million unless given. Under jit, grad or vmap it is 4096 unless given,
       and sizes what is kept of adaptive runs if every step is saved or a reverse derivative asked for; otherwise it costs no memory.
     - `progress`: shows a progress bar (outside jit).
+    - `kernels`: how XLA compiles for a CPU. "scalar": a run, or every lane of a batch, is one kernel in which all arrays are taken apart into
+      numbers: many times faster for mechanisms of a few bodies, but compiling takes longer with every body. "array": arrays, lanes side by side.
+      "auto": scalars for batches of small mechanisms. Other devices always take arrays. Where numbers become too many the run takes
+      arrays all the same.
     - `throw`: raise if the run fails. With False, the solution holds what there is and `solution.result` says why it ended, lane by lane
       in a batch; the program then makes no calls to the host, which a GPU would have to wait for.
     """
@@ -95,6 +101,7 @@ def simulate(
         chosen,
         own_beginning(system.nameless()) if initial is None else fitting(system, initial),
         **options,
+        kernels=read_kernels(kernels, system),
     )
     if is_traced(job, steps):
         wanted = _TRACED_STEPS if steps is None else len(steps)

@@ -13,7 +13,7 @@ from jaxmbd.running import derivatives
 
 from .registry import CartesianPendulum, DrivenFilter, Sling
 
-HHT = mbd.HHT(tolerance=1e-5)
+HHT, VERLET = mbd.HHT(tolerance=1e-5), mbd.Verlet()
 ROOM = 1024
 
 
@@ -170,7 +170,8 @@ def slow(*names):
 
 
 class TestSecondDerivatives:
-    """Hessians (forward over reverse) against differences of gradients: roots are differentiated with the Jacobian that moves along."""
+    """Forward and reverse mode over reverse mode, against differences of gradients: roots are differentiated with the Jacobian that moves
+    along."""
 
     CONSTRAINED: ClassVar = {
         "hht": mbd.HHT(1e-5),
@@ -194,10 +195,12 @@ class TestSecondDerivatives:
     def _check(integrator, system, at, steps):
         end = lambda p: mbd.simulate(system(p), steps.sum(), integrator=integrator, step=steps).final.q[0]  # noqa: E731
         gradient, hessian = jax.jit(jax.grad(end)), np.asarray(jax.jit(jax.hessian(end))(at))
-        expected = differences(lambda p: np.asarray(gradient(jnp.asarray(p))), at)
+        expected, direction = differences(lambda p: np.asarray(gradient(jnp.asarray(p))), at), jnp.array([0.6, 0.8])
         # Rounding of gradients over the increment: 1e-15 / 1e-5.
         np.testing.assert_allclose(hessian, expected, atol=1e-7 * np.abs(expected).max())
         np.testing.assert_allclose(hessian, hessian.T, atol=1e-11 * np.abs(hessian).max())
+        reverse = jax.jit(jax.grad(lambda p: jax.grad(end)(p) @ direction))(at)
+        np.testing.assert_allclose(reverse, hessian @ direction, atol=1e-11 * np.abs(hessian).max())
 
 
 class Hardening(mbd.AbstractSystem):
@@ -220,9 +223,9 @@ class TestEveryMode:
     AT = jnp.array([3.0, 2.0])
 
     @staticmethod
-    def end(p):
+    def end(p, integrator=VERLET, steps=20):
         system = Hardening(jnp.ones(1), jnp.zeros(1), p)
-        return mbd.simulate(system, 1.0, integrator=mbd.Verlet(), step=np.full(20, 0.05)).final.q[0]
+        return mbd.simulate(system, 1.0, integrator=integrator, step=np.full(steps, 1.0 / steps)).final.q[0]
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -244,6 +247,12 @@ class TestEveryMode:
     def test_reverse_over_either(self, gradient, inner):
         expected = differences(lambda p: np.asarray(gradient(jnp.asarray(p))), self.AT)
         np.testing.assert_allclose(jax.jacrev(inner(self.end))(self.AT), expected, rtol=1e-7)  # rounding over the increment
+
+    def test_reverse_over_reverse_by_rosenbrock(self):
+        gradient = jax.grad(lambda p: self.end(p, mbd.RosenbrockNystrom(), 5))
+        compiled = jax.jit(gradient)
+        expected = differences(lambda p: np.asarray(compiled(jnp.asarray(p))), self.AT)
+        np.testing.assert_allclose(jax.jit(jax.jacrev(gradient))(self.AT), expected, rtol=1e-7)
 
 
 class TestPlainFunctions:

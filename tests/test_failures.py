@@ -188,6 +188,7 @@ def test_an_explicit_method_does_not_speak_of_newton(method):
     assert bool(run.result == mbd.RESULTS.constraints_not_met)
     assert run.message.startswith("the step is too long for the constraints to be met at t = 0 s, worst element: coordinate 0")
     assert "Newton" not in run.message
+    assert bool(jax.jit(lambda: mbd.simulate(CartesianPendulum(), 40.0, integrator=method, step=2.0, throw=False).result)() == run.result)
 
 
 class TestMemory:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import jaxmbd as mbd
 from jaxmbd.measure import REDUCERS, slopes
@@ -188,6 +189,45 @@ def test_a_point_of_a_body_moves_with_it(run, seen):
     np.testing.assert_allclose(by_parameter, rotation[-1, :, 0], atol=1e-12)
 
 
+def test_points_and_angular_velocities_in_space():
+    """Along a given motion, a disc that rolls about its axis while that precesses: angular velocity in the ground's axes and in the disc's, and
+    a point off the axis, by the kinematics of rigid bodies."""
+    precession, lean, spin, local = 1.7, 0.6, -4.0, np.array([0.3, -0.2, 0.5])
+    system = mbd.Model([mbd.RigidBody("disc", 1.0, (1.0, 1.0, 2.0))], forces=[mbd.Gravity((0.0, 0.0, -GRAVITY))]).build()
+    times = np.linspace(0.0, 2.0, 9)
+
+    def place(t):
+        about = lambda axis, angle: jnp.concatenate([jnp.cos(angle / 2)[None], jnp.sin(angle / 2) * jnp.asarray(axis)])  # noqa: E731
+        turned = after(
+            after(about((0.0, 0.0, 1.0), precession * t), about((1.0, 0.0, 0.0), jnp.asarray(lean))), about((0.0, 0.0, 1.0), spin * t)
+        )
+        return jnp.concatenate([jnp.stack([t**2, 3.0 * t, -(t**3)]), turned])
+
+    def state(t):
+        rate = lambda t: jax.jvp(place, (t,), (jnp.ones(()),))[1]  # noqa: E731
+        v, a = jax.jvp(rate, (t,), (jnp.ones(()),))
+        return mbd.State(t, place(t), v, system.x0, jnp.zeros(len(system.row_lengths())), a, system.x0, first_memory(system))
+
+    states = jax.jit(jax.vmap(state))(jnp.asarray(times))
+    last = jax.tree.map(lambda leaf: leaf[-1], states)
+    run = mbd.Solution(system, states, last, {}, mbd.RESULTS.successful, jnp.zeros((), jnp.int32), jnp.zeros(0))
+
+    up = np.array([0.0, 0.0, 1.0])
+    leaning = Rotation.from_euler("z", precession * times[:, None]) * Rotation.from_euler("x", lean)
+    rotation = (leaning * Rotation.from_euler("z", spin * times[:, None])).as_matrix()
+    axis = leaning.apply(up)
+    omega, change, arm = precession * up + spin * axis, precession * spin * np.cross(up, axis), rotation @ local
+    np.testing.assert_allclose(run.rotation("disc"), rotation, atol=1e-14)
+    np.testing.assert_allclose(run.angular_velocity("disc"), omega, atol=1e-13)
+    np.testing.assert_allclose(run.angular_velocity("disc", axes="body"), np.einsum("tij,ti->tj", rotation, omega), atol=1e-13)
+    np.testing.assert_allclose(run.angular_velocity("disc", axes="body") @ up, precession * np.cos(lean) + spin, atol=1e-13)
+    point, t, none = run.point("disc", local), times, np.zeros_like(times)
+    np.testing.assert_allclose(point.position, np.stack([t**2, 3 * t, -(t**3)], 1) + arm, atol=1e-13)
+    np.testing.assert_allclose(point.velocity, np.stack([2 * t, 3 + none, -3 * t**2], 1) + np.cross(omega, arm), atol=1e-13)
+    inward = np.cross(change, arm) + np.cross(omega, np.cross(omega, arm))
+    np.testing.assert_allclose(point.acceleration, np.stack([2 + none, none, -6 * t], 1) + inward, atol=1e-12)
+
+
 # --- numbers of a run ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -324,7 +364,7 @@ def turn(axis, angle):
 
 def after(p, q):
     """The rotation p after the rotation q."""
-    return np.array([p[0] * q[0] - p[1:] @ q[1:], *(p[0] * q[1:] + q[0] * p[1:] + np.cross(p[1:], q[1:]))])
+    return jnp.concatenate([(p[0] * q[0] - p[1:] @ q[1:])[None], p[0] * q[1:] + q[0] * p[1:] + jnp.cross(p[1:], q[1:])])
 
 
 def test_joints_in_space_show_their_angles_and_travel_and_rates_are_their_derivatives():

@@ -1,7 +1,7 @@
 """CVODE's variable-order BDF on a jaxmbd system: the comparator of the semi-explicit and the contact-power papers.
 
-Needs scikit-sundae (`pip install -e ".[benchmark]"`). The Jacobian is exact, by autodiff. What it costs is a matter of accounting: FAST-JAC counts
-12 evaluations of the contacts, as the papers' semi-analytic Jacobian of rigid bodies took, SLOW-JAC one for each independent state (twice
+Needs scikit-sundae (`pip install -e ".[benchmark]"`). The Jacobian is exact, by autodiff. What it costs is a matter of accounting: FAST-JAC
+counts 12 evaluations of the contacts, as the papers' semi-analytic Jacobian of rigid bodies took, SLOW-JAC one for each independent state (twice
 the degrees of freedom), as differences would; CVODE itself integrates all coordinates, with Euler parameters and what is prescribed.
 """
 

@@ -16,10 +16,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
 from ..integrators.base import AbstractIntegrator
+from ..scalar import kept_whole
 from ..solvers import sweep
 from ..solvers.roots import frozen
 from ..system.equations import AbstractSystem
 from ..system.state import State
+from .kernels import made_of
 from .loop import Plan, Stretch, search
 from .pace import to_the_same_end
 from .prescribed import refuse_too_many
@@ -53,7 +55,7 @@ def run(
     """Runs one stretch."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return _forward_only(search(params, plan)) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
+    return _forward_only(_search_once(params, plan, None)) if isinstance(adjoint, Forward) else _search_recorded(params, plan)
 
 
 def run_saving(
@@ -62,7 +64,9 @@ def run_saving(
     """The same, of which only states at given times and the last are kept."""
     params = (system, integrator, state)
     plan = frozen(plan)
-    return _forward_only(search(params, plan, times)) if isinstance(adjoint, Forward) else _new_empty(_search_saving(params, plan, times))
+    if isinstance(adjoint, Forward):
+        return _forward_only(_search_once(params, plan, times))
+    return _new_empty(_search_saving(params, plan, times))
 
 
 def _new_empty(found: Any) -> Any:
@@ -81,8 +85,19 @@ def _forward_only(found: Any) -> Any:
 
 
 @eqx.filter_custom_jvp
+def _search_once(params, plan, times):
+    return made_of(plan.kernels, search)(params, plan, times)
+
+
+@_search_once.def_jvp
+def _together_with_the_loop(primals, tangents):
+    params, plan, times = primals
+    return eqx.filter_jvp(lambda params: search(params, plan, times), (params,), (tangents[0],))
+
+
+@eqx.filter_custom_jvp
 def _search_saving(params, plan, times):
-    return search(params, plan, times)
+    return made_of(plan.kernels, search)(params, plan, times)
 
 
 @_search_saving.def_jvp
@@ -101,7 +116,7 @@ def _of_the_record(primals, tangents):
 
 @eqx.filter_custom_jvp
 def _search_recorded(params, plan):
-    return search(params, plan)
+    return made_of(plan.kernels, search)(params, plan)
 
 
 @_search_recorded.def_jvp
@@ -130,7 +145,8 @@ def _tangents(primals, tangents):
     )
     right, unflatten = ravel_pytree(((of_system, of_integrator), start))
     on_vectors = lambda walk: lambda values, x: ravel_pytree(walk(values, static, unflatten(x)))[0]  # noqa: E731
-    _, rows = unflatten(sweep.solve(on_vectors(_product), on_vectors(_forward), on_vectors(_backward), values, right))
+    forward, backward = (made_of(plan.kernels, on_vectors(walk)) for walk in (_forward, _backward))
+    _, rows = unflatten(sweep.solve(on_vectors(_product), forward, backward, values, right))
     nothing = jax.tree.map(lambda _: None, after)
     return (record, after), (Record(rows, None), nothing)  # pyright: ignore[reportArgumentType]
 
@@ -178,6 +194,7 @@ def _forward(walked: _Walked, static: Any, right: Any) -> Any:
         new = _add(new, _row(given, i + 1))
         return i + 1, new, _write(found, i + 1, new)
 
+    given = jax.tree.map(kept_whole, given)
     begin = (jnp.zeros_like(walked.count), _row(given, 0), given)
     *_, found = eqxi.while_loop(proceed, advance, begin, kind="lax", buffers=lambda carry: carry[2])
     return p, found
@@ -197,6 +214,7 @@ def _backward(walked: _Walked, static: Any, right: Any) -> Any:
         new = _add(of_state, _row(given, i - 1))
         return i - 1, new, _add(total, of_moved), _write(found, i - 1, new)
 
+    given = jax.tree.map(kept_whole, given)
     begin = (walked.count, _row(given, walked.count), total, given)
     *_, total, found = eqxi.while_loop(proceed, retreat, begin, kind="lax", buffers=lambda carry: carry[3])
     return total, found
@@ -227,7 +245,7 @@ def _given(tangents: Any) -> Any:
 
 
 def _row(tree: Any, i: Array | int) -> Any:
-    return jax.tree.map(lambda leaf: leaf[i], tree)
+    return jax.tree.map(lambda leaf: kept_whole(leaf)[i], tree)
 
 
 def _add(a: Any, b: Any) -> Any:

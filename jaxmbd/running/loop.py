@@ -13,9 +13,10 @@ from ..control.base import AbstractController
 from ..integrators.base import AbstractIntegrator, StepInfo, Work
 from ..results import RESULTS
 from ..system.equations import AbstractSystem
-from ..system.initial import remember
+from ..system.initial import remember, with_known_rows
 from ..system.state import State
 from .events import Events, Lookout
+from .kernels import Kernels
 from .pace import AbstractPace
 from .saving import AbstractKeeper, AtTimes, EveryStep
 from .watch import Watch
@@ -62,6 +63,7 @@ class Plan(eqx.Module):
     """accepted steps in this stretch; at most its capacity"""
     events: Events | None
     capacity: int = eqx.field(static=True)
+    kernels: Kernels = eqx.field(static=True)
 
 
 def begin(
@@ -93,6 +95,7 @@ def begin(
 def search(params: tuple[AbstractSystem, AbstractIntegrator, State], plan: Plan, times: Array | None = None) -> tuple[Any, Stretch]:
     """Runs one stretch, and keeps all its states (a Record), or those at given times and the last (Saved)."""
     system, integrator, first = params
+    first = with_known_rows(system, first)
     pace = plan.pace
     keeper = _keeper(plan, times)
 

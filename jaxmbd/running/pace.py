@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int
 from ..control.base import AbstractController, Decision
 from ..integrators.base import AbstractIntegrator, StepInfo
 from ..results import RESULTS
+from ..scalar import kept_whole
 from ..system.state import State
 
 _EVEN_STEPS = 32
@@ -117,7 +118,7 @@ class Prescribed(AbstractPace):
 
     def propose(self, integrator: AbstractIntegrator, state: State, now: Any, tries: Array) -> Proposal:
         last = tries == self.number - 1
-        return Proposal(to_the_same_end(self.steps[tries], last, state.t), last)
+        return Proposal(to_the_same_end(kept_whole(self.steps)[tries], last, state.t), last)
 
     def arrive(self, last: Array, t: Array) -> Float[Array, ""]:
         return t

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from ..integrators.base import AbstractIntegrator
+from ..scalar import kept_whole
 from ..system.parameters import is_traced
 from ..system.state import State
 
@@ -114,8 +115,8 @@ class EveryStep(AbstractKeeper):
     capacity: int = eqx.field(static=True)
 
     def begin(self, integrator: AbstractIntegrator, state: State) -> Record:
-        states = jax.tree.map(lambda leaf: jnp.zeros((self.capacity + 1, *leaf.shape), leaf.dtype).at[0].set(leaf), state)
-        return Record(states, jnp.zeros(self.capacity))
+        states = jax.tree.map(lambda leaf: kept_whole(jnp.zeros((self.capacity + 1, *leaf.shape), leaf.dtype).at[0].set(leaf)), state)
+        return Record(states, kept_whole(jnp.zeros(self.capacity)))
 
     def buffers(self, kept: Record) -> Any:
         return kept.states, kept.steps
@@ -145,7 +146,7 @@ class AtTimes(AbstractKeeper):
 
     def begin(self, integrator: AbstractIntegrator, state: State) -> _Rows:
         row = jax.eval_shape(integrator.interpolate, state, state, state.t)
-        rows = jax.tree.map(lambda leaf: jnp.zeros((self.times.shape[0], *leaf.shape), leaf.dtype), row)
+        rows = jax.tree.map(lambda leaf: kept_whole(jnp.zeros((self.times.shape[0], *leaf.shape), leaf.dtype)), row)
         return _Rows(rows, jnp.zeros((), jnp.int32), state if self.with_previous else None)
 
     def buffers(self, kept: _Rows) -> Any:
@@ -156,15 +157,15 @@ class AtTimes(AbstractKeeper):
         if kept.previous is not None:
             previous = jax.tree.map(lambda now, before: jnp.where(accept, now, before), old, kept.previous)
             kept = dataclasses.replace(kept, previous=previous)
-        room = self.times.shape[0]
+        room, times = self.times.shape[0], kept_whole(self.times)
         if room == 0:
             return kept
 
         def passed(kept: _Rows) -> Bool[Array, ""]:
-            return accept & (kept.count < room) & (self.times[jnp.minimum(kept.count, room - 1)] < new.t)
+            return accept & (kept.count < room) & (times[jnp.minimum(kept.count, room - 1)] < new.t)
 
         def save(kept: _Rows) -> _Rows:
-            row = integrator.interpolate(old, new, jnp.maximum(self.times[kept.count], old.t))
+            row = integrator.interpolate(old, new, jnp.maximum(times[kept.count], old.t))
             states = jax.tree.map(lambda leaf, buffer: buffer.at[kept.count].set(leaf), row, kept.states)
             return dataclasses.replace(kept, states=states, count=kept.count + 1)
 

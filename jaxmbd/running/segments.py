@@ -50,6 +50,8 @@ def _rows_at(integrator: AbstractIntegrator, record: Record, count: Array, times
 
 def run_in_segments(job: Job, prescribed: Steps | None, max_steps: int | None, progress: bool, throw: bool) -> Solution:
     stripped = _strip(job.nameless())
+    if job.kernels == "scalar lanes":  # there is one lane
+        stripped = dataclasses.replace(stripped, kernels="array")
     system, state, stretch, violation, consistent = _begin(stripped)
     if is_traced(consistent, state):
         raise ValueError(

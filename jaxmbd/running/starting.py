@@ -21,6 +21,7 @@ from ..system.state import Memory, State
 from ..system.system import System
 from . import loop
 from .events import Events
+from .kernels import Kernels
 from .saving import SaveAt
 
 _CONSISTENT = 1e-7
@@ -50,6 +51,7 @@ class Job(eqx.Module):
     max_step: Array
     saveat: SaveAt
     events: Events | None
+    kernels: Kernels = eqx.field(static=True)
 
     def nameless(self) -> "Job":
         """For the compiler, to which names are nothing. Only conditions of events look quantities up by name while they are traced."""

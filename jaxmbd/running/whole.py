@@ -22,7 +22,7 @@ from .starting import Job, begin
 def plan(job: Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps: Array | None) -> loop.Plan:
     """A stretch of a job: room for so many steps, at most so many, and their sizes if they are given, followed by zeros."""
     pace = Adaptive(job.controller, job.t1, job.min_step, job.max_step) if steps is None else Prescribed.of(steps)
-    return loop.Plan(pace, stretch, jnp.asarray(max_steps, jnp.int32), job.events, capacity)
+    return loop.Plan(pace, stretch, jnp.asarray(max_steps, jnp.int32), job.events, capacity, job.kernels)
 
 
 @eqx.filter_jit

@@ -1,12 +1,13 @@
 """Loops and branches that stay, with bodies of scalars: what does not change in a loop, or is the same in all branches, is no part of it."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from jax import lax
 
-from .emitting import Program, needed
+from .emitting import Program, needed, nodes_of_whole
 from .graph import Call, Entry, Graph, Node, Region, Value, is_apart, is_known, nodes_in, same, scalar
 
 LONGEST_UNROLLED = 64
@@ -28,7 +29,7 @@ class Loop(Call):
 
     def emit(self, program: Program) -> list[Any]:
         def run(which, outputs, carry):
-            inner = Program(self.regions[which], dict(zip(self.carries[which], carry, strict=True)), program.one, program)
+            inner = Program(self.regions[which], dict(zip(self.carries[which], carry, strict=True)), program.fences, program)
             inner.run(_nodes(outputs))
             return [inner.entry(entry) for entry in outputs]
 
@@ -53,7 +54,7 @@ class Branch(Call):
 
     def emit(self, program: Program) -> list[Any]:
         def branch(region, outputs):
-            inner = Program(region, {}, program.one, program)
+            inner = Program(region, {}, program.fences, program)
             inner.run(_nodes(outputs))
             return [
                 lax.convert_element_type(inner.entry(entry), dtype) if is_known(entry) else inner.entry(entry)
@@ -64,6 +65,31 @@ class Branch(Call):
         return lax.switch(
             program.entry(self.index), [lambda region=region, outputs=outputs: branch(region, outputs) for region, outputs in pairs]
         )
+
+
+class Whole(Call):
+    """Entries as one array."""
+
+    def __init__(self, value: Value, dtype: Any):
+        self.value, self.dtype = value, dtype
+
+    def find_needs(self):
+        yield from nodes_of_whole(self.value)
+
+    def emit(self, program: Program) -> list[Any]:
+        return [program.whole(self.value, self.dtype)]
+
+
+def as_whole(graph: Graph, value: Value, dtype: Any) -> Node:
+    """One array, however small."""
+    return graph.results(Whole(value, dtype), [np.empty(value.shape, dtype)])[0] if is_apart(value) else value
+
+
+def _like(graph: Graph, value: Value, other: Value) -> Value:
+    """Apart or whole as the other one is."""
+    if is_apart(value) == is_apart(other):
+        return value
+    return graph.apart(value) if is_apart(other) else as_whole(graph, value, other.dtype)
 
 
 def while_loop(graph: Graph, goes_on: Body, body: Body, first: list[Value]) -> list[Value]:
@@ -78,7 +104,7 @@ def while_loop(graph: Graph, goes_on: Body, body: Body, first: list[Value]) -> l
         regions = Region(graph.here, repeats=True), Region(graph.here, repeats=True)
         carried = [_with_inputs(graph, region, first, moves) for region in regions]
         (condition,) = _inside(graph, regions[0], goes_on, carried[0])
-        after = _inside(graph, regions[1], body, carried[1])
+        after = _inside(graph, regions[1], lambda carry: list(map(_like, itertools.repeat(graph), body(carry), first)), carried[1])
         found = False
         for value, old, moving in zip(after, first, moves, strict=True):
             for place in np.ndindex(moving.shape):
@@ -107,6 +133,11 @@ def switch(graph: Graph, index: Entry, branches: Sequence[Callable[[], list[Valu
         return branches[min(max(int(index), 0), len(branches) - 1)]()
     regions = [Region(graph.here) for _ in branches]
     found = [_inside(graph, region, lambda _, branch=branch: branch(), []) for region, branch in zip(regions, branches, strict=True)]
+    models = [next((value for value in values if not is_apart(value)), values[0]) for values in zip(*found, strict=True)]
+    found = [
+        _inside(graph, region, lambda values: list(map(_like, itertools.repeat(graph), values, models)), values)
+        for region, values in zip(regions, found, strict=True)
+    ]
     out = [value.copy() if is_apart(value) else value for value in found[0]]
     places = []
     for i, value in enumerate(out):

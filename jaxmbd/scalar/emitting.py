@@ -1,19 +1,22 @@
 """From a graph to operations of JAX: only what is needed, in the order in which it was made."""
 
+import functools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 
-from .graph import Call, Entry, Node, Operation, Part, Region, Result, Value, is_apart, is_known, nodes_in
+from .graph import Call, Entry, Node, Operation, Part, Region, Result, Value, identity, is_apart, is_known, nodes_in, number
 
 _COSTS = {"sin": 20, "cos": 20, "tan": 20, "atan2": 30, "pow": 30, "exp": 15, "log": 15, "tanh": 20, "div": 4, "sqrt": 4, "rem": 4}
 """in additions, about"""
-_WORTH_A_FENCE = 8
-"""additions: a division costs as much"""
+_WORTH_A_FENCE = 4
+"""additions: below that it is as well to compute a value again"""
 
 
 def needed(region: Region, nodes: Iterable[Node]) -> tuple[list[Node], list[Node]]:
@@ -37,8 +40,8 @@ def needed(region: Region, nodes: Iterable[Node]) -> tuple[list[Node], list[Node
 class Program:
     """Computes nodes of a region; those of its parents are there already."""
 
-    def __init__(self, region: Region, given: dict[Node, Any], one: Any, parent: "Program | None" = None):
-        self.region, self.one, self.parent = region, one, parent
+    def __init__(self, region: Region, given: dict[Node, Any], fences: bool, parent: "Program | None" = None):
+        self.region, self.fences, self.parent = region, fences, parent
         self.values = dict(given)
         self.calls: dict[Call, list[Any]] = {}
         self.flat: dict[Node, Any] = {}
@@ -52,17 +55,17 @@ class Program:
         for node in order:
             if node in self.values:
                 continue
-            value = self._compute(node)
-            if isinstance(node, Operation):
-                cost = _COSTS.get(node.primitive.name, 1) + sum(costs.get(other, 0) for other in set(node.needs()))
-                if self.one is not None and uses[node] > 1 and cost >= _WORTH_A_FENCE and node.dtype.kind == "f":
-                    value, cost = lax.div(value, lax.convert_element_type(self.one, node.dtype)), 0
-                costs[node] = cost
-            self.values[node] = value
+            if not isinstance(node, Operation):
+                self.values[node] = self._fetch(node)
+                continue
+            arguments = [self.entry(entry) for entry in node.arguments]
+            cost = _COSTS.get(node.primitive.name, 1) + sum(costs.get(other, 0) for other in set(node.needs()))
+            if self.fences and uses[node] > 1 and cost >= _WORTH_A_FENCE:
+                self.values[node], costs[node] = fenced(node.primitive, node.params, arguments), 0
+            else:
+                self.values[node], costs[node] = node.primitive.bind(*arguments, **node.params), cost
 
-    def _compute(self, node: Node) -> Any:
-        if isinstance(node, Operation):
-            return node.primitive.bind(*(self.entry(entry) for entry in node.arguments), **node.params)
+    def _fetch(self, node: Node) -> Any:
         if isinstance(node, Part):
             if node.whole not in self.flat:
                 self.flat[node.whole] = jnp.reshape(self.entry(node.whole), -1)
@@ -92,6 +95,24 @@ class Program:
         if untouched is not None:
             return self.entry(untouched)
         return jnp.stack([jnp.asarray(self.entry(entry), dtype) for entry in value.flat]).reshape(value.shape)
+
+
+def fenced(primitive: Any, params: dict[str, Any], arguments: list[Any]) -> Any:
+    """A primitive as a function of its own in the program: XLA computes it once. What it can look into, it computes again in every kernel, or
+    for every output of one, that uses it (jaxlib 0.10.1), and an `optimization_barrier` does not keep it from that."""
+    known = tuple(identity(entry) if is_known(entry) else None for entry in arguments)
+    function = _function(primitive, tuple(sorted(params.items(), key=lambda item: item[0])), known)
+    with set_xla_metadata(inlineable="false"):
+        return function(*(entry for entry in arguments if not is_known(entry)))
+
+
+@functools.lru_cache(maxsize=8192)
+def _function(primitive: Any, params: tuple[tuple[str, Any], ...], known: tuple[Any, ...]) -> Any:
+    def function(*rest):
+        given = iter(rest)
+        return primitive.bind(*(next(given) if one is None else number(one) for one in known), **dict(params))
+
+    return jax.jit(function)
 
 
 def untouched_whole(value: Value) -> Node | None:

@@ -104,11 +104,12 @@ _COMMUTE = {"add", "mul", "max", "min", "and", "or", "xor", "eq", "ne"}
 ELEMENTWISE = {
     *_NUMPY,
     *("logistic", "erf", "erfc", "erf_inv", "lgamma", "digamma", "shift_left", "shift_right_logical", "shift_right_arithmetic"),
-    *("population_count", "clz"),
+    *("population_count", "clz", "unvmap_any", "unvmap_all", "unvmap_max", "select_if_vmap"),
 }
 """Names of primitives that work entry by entry. Those that numpy lacks are not computed while tracing."""
 _DEFAULTS: dict[Any, dict[str, Any]] = {lax.mul_p: {"out_dtype": None}}
 """Parameters that a primitive must be given."""
+_TO_INT = {"new_dtype": np.dtype(np.int32), "weak_type": False, "sharding": None}
 
 
 class Algebra:
@@ -143,6 +144,16 @@ class Algebra:
 
     def multiply(self, one, other):
         return self._make(lax.mul_p, one.dtype, one, other)
+
+    def divide(self, one, other):
+        return self._make(lax.div_p, one.dtype, one, other)
+
+    def size(self, one):
+        return self._make(lax.abs_p, one.dtype, one)
+
+    def as_index(self, condition):
+        """0 or 1, for a branch."""
+        return self.apply(lax.convert_element_type_p, _TO_INT, (condition,), np.int32)
 
     def negate(self, one):
         return self._make(lax.neg_p, one.dtype, one)

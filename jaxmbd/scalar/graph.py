@@ -18,7 +18,7 @@ Value = Any
 
 
 class TooLarge(Exception):
-    """More operations than the budget allows."""
+    """More operations, or larger arrays, than are allowed: says which."""
 
 
 class Region:
@@ -119,13 +119,17 @@ class Call:
 class Graph:
     """Under construction: counts what is made, and knows in which region we are."""
 
-    def __init__(self, budget: int):
+    def __init__(self, budget: int, largest: int | None = None):
         self.budget = budget
+        self.largest = largest
+        """bytes of an array that is made on the way; None: any"""
         self.made = 0
         """operations so far"""
         self.numbers = 0
         self.fallbacks: Counter[str] = Counter()
         """primitives that were taken as they are"""
+        self.bound: set[str] = set()
+        """their names, and those of all that is within them"""
         self.region = Region(None)
         self.here = self.region
 
@@ -136,7 +140,7 @@ class Graph:
     def count(self, operations: int = 1) -> None:
         self.made += operations
         if self.made > self.budget:
-            raise TooLarge
+            raise TooLarge(f"more than {self.budget} operations")
 
     def input(self, region: Region, dtype: Any, shape: tuple[int, ...] = ()) -> Node:
         return Node(region, self.number(), dtype, shape)
@@ -154,6 +158,10 @@ class Graph:
 
     def results(self, call: Call, avals: Iterable[Any]) -> list[Node]:
         region = self.here.home(call.needs)
+        avals = list(avals)
+        for aval in avals:
+            if self.largest is not None and np.prod(aval.shape) * aval.dtype.itemsize > self.largest:
+                raise TooLarge(f"an array of shape {tuple(aval.shape)} is larger than {self.largest // 1024} KB")
         return [Result(region, self.number(), aval.dtype, aval.shape, call, position) for position, aval in enumerate(avals)]
 
     def apart(self, node: Node) -> Value:
@@ -178,6 +186,12 @@ def is_known(entry: Entry) -> bool:
 def identity(entry: Entry) -> tuple[Any, ...]:
     """Equal for entries that are the same bit by bit."""
     return (0, entry.dtype.str, entry.tobytes()) if is_known(entry) else (1, entry.number)
+
+
+def number(known: tuple[Any, ...]) -> Entry:
+    """The number whose `identity` this is."""
+    _, dtype, content = known
+    return np.frombuffer(content, dtype)[0]
 
 
 def same(one: Entry, other: Entry) -> bool:

@@ -8,7 +8,7 @@ import jax.core
 import numpy as np
 from jax.extend import core
 
-from . import control
+from . import control, solving, wholes
 from .combining import COMBINING, LONGEST_SORT
 from .emitting import Program, nodes_of_whole
 from .folding import ELEMENTWISE, Algebra
@@ -25,6 +25,10 @@ _INLINED = {
 """Calls by name, and the parameter that holds what is called."""
 _SAME = {"copy", "copy_p", "stop_gradient", "optimization_barrier", "nonbatchable", "sharding_constraint"}
 """Primitives that change no number. Derivatives are never taken of what is interpreted, but before."""
+
+
+_FIRST_ALONE = {"unvmap_any": 0, "unvmap_all": 0, "unvmap_max": 0, "select_if_vmap": 1}
+"""Equinox's primitives that ask for other lanes: without any, the argument at this place is the result."""
 
 
 class Bind(Call):
@@ -57,8 +61,9 @@ class Constant(Call):
 
 
 class Interpreter:
-    def __init__(self, graph: Graph):
-        self.graph, self.algebra = graph, Algebra(graph)
+    def __init__(self, graph: Graph, alone: bool = False):
+        """`alone`: of what is done otherwise under `jax.vmap` only that is taken which is done without."""
+        self.graph, self.algebra, self.alone = graph, Algebra(graph), alone
 
     def run(self, jaxpr: Any, values: Sequence[Value]) -> list[Value]:
         """The outputs of a jaxpr, whose constants are the first of the values."""
@@ -89,10 +94,14 @@ class Interpreter:
     def equation(self, equation: Any, values: list[Value]) -> list[Value]:
         name, params = equation.primitive.name, equation.params
         avals = [variable.aval for variable in equation.outvars]
+        if name in _INLINED and params.get("name") == wholes.NAME:
+            return [control.as_whole(self.graph, values[0], avals[0].dtype)]
         if name in _INLINED:
-            return self.closed(params[_INLINED[name]], values)
+            return self._solved(equation, values) or self.closed(params[_INLINED[name]], values)
         if name in _SAME:
             return values
+        if self.alone and name in _FIRST_ALONE:
+            return [values[_FIRST_ALONE[name]]]
         if name in _CONTROL:
             return _CONTROL[name](self, equation, values) or self.as_it_is(equation, values)
         if not all(map(is_apart, values)) or not all(map(goes_apart, avals)) or _is_beyond(name, equation, values):
@@ -104,6 +113,15 @@ class Interpreter:
             return self.as_it_is(equation, values)
         return rule(self.algebra, values, params, avals)
 
+    def _solved(self, equation: Any, values: list[Value]) -> list[Value] | None:
+        """Linear equations, if it is they and nothing more: derivatives and batches of them keep their name."""
+        rule = solving.RULES.get(equation.params.get("name", ""))
+        shapes = [variable.aval.shape for variable in (*equation.invars, *equation.outvars)]
+        alike = len(shapes) == (2 if rule is solving.inverse else 3) and all(len(shape) == 2 for shape in shapes)
+        if rule is None or not alike or shapes[-1] != shapes[-2] or not all(map(is_apart, values)):
+            return None
+        return rule(self.algebra, values, self.alone)
+
     def elementwise(self, equation: Any, values: list[Value], aval: Any) -> Value:
         values = [np.broadcast_to(value, aval.shape) for value in values]
         out = np.empty(aval.shape, object)
@@ -114,9 +132,25 @@ class Interpreter:
     def as_it_is(self, equation: Any, values: list[Value]) -> list[Value]:
         self.graph.count(1 + sum(value.size for value in values if is_apart(value)))
         self.graph.fallbacks[equation.primitive.name] += 1
+        self.graph.bound |= {equation.primitive.name, *(name for inner in _jaxprs_in(equation) for name in names_within(inner))}
         avals = [variable.aval for variable in equation.outvars]
         bind = Bind(equation.primitive, equation.params, values, [variable.aval.dtype for variable in equation.invars])
-        return [self.opened(node, aval) for node, aval in zip(self.graph.results(bind, avals), avals, strict=True)]
+        kept = {value.shape for value in values if not is_apart(value)}
+        return [
+            node if aval.shape in kept else self.opened(node, aval)
+            for node, aval in zip(self.graph.results(bind, avals), avals, strict=True)
+        ]
+
+
+def names_within(jaxpr: Any) -> set[str]:
+    """Of all primitives in a jaxpr and in those within it."""
+    names = {equation.primitive.name for equation in jaxpr.eqns}
+    return names.union(*(names_within(inner) for equation in jaxpr.eqns for inner in _jaxprs_in(equation)))
+
+
+def _jaxprs_in(equation: Any) -> list[Any]:
+    parts = [part for param in equation.params.values() for part in (param if isinstance(param, tuple | list) else [param])]
+    return [part.jaxpr if isinstance(part, core.ClosedJaxpr) else part for part in parts if isinstance(part, core.ClosedJaxpr | core.Jaxpr)]
 
 
 def goes_apart(aval: Any) -> bool:
@@ -180,4 +214,24 @@ def _scan(interpreter: Interpreter, equation: Any, values: list[Value]) -> list[
     return [*carry, *stacks]
 
 
+BEARABLE = {
+    *ELEMENTWISE,
+    *MOVING,
+    *_INLINED,
+    *(
+        "reduce_sum",
+        "reduce_max",
+        "reduce_min",
+        "reduce_prod",
+        "reduce_and",
+        "reduce_or",
+        "argmax",
+        "argmin",
+        "copy",
+        "while",
+        "cond",
+        "scan",
+    ),
+} - {"sort"}
+"""Names of primitives of whole arrays of which a kernel of a CPU may be made. Others are calls to a library, or shared out to threads."""
 _CONTROL = {"while": _while, "cond": _cond, "scan": _scan, "custom_linear_solve": _linear_solve}

@@ -9,15 +9,15 @@ import jax
 import jax.core
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
-from jax.extend import core
 
 from .emitting import Program, needed, nodes_of_whole
-from .graph import Graph, Node, Operation, TooLarge, Value
-from .interpreting import Interpreter
+from .graph import Graph, Node, Operation, TooLarge, Value, all_known, numbers
+from .interpreting import BEARABLE, Interpreter, names_within
 
 BUDGET = 50_000
 """operations"""
+LARGEST_IN_A_KERNEL = 192 * 1024
+"""bytes: XLA would share out the making of a larger array to threads, which a kernel cannot (jaxlib 0.10.1: from 256 KB)"""
 _LOG = logging.getLogger(__name__)
 
 
@@ -31,6 +31,12 @@ class Report(NamedTuple):
     """scalar operations in the program"""
     fallbacks: dict[str, int]
     """primitives that were taken as they are, and how often"""
+
+    def log(self) -> None:
+        if self.scalarised:
+            _LOG.debug("scalarised: %d operations, as they are: %s", self.operations, self.fallbacks or "none")
+        else:
+            _LOG.debug("not scalarised: %s", self.reason)
 
 
 class scalarise(eqx.Module):
@@ -46,8 +52,7 @@ class scalarise(eqx.Module):
     Arguments may be any pytrees; what is no array or number in them is static. Trace it within `jax.jit`; called on its own it is compiled.
 
     - `budget`: operations at most, counted before those are left out that nobody needs.
-    - `fences`: divisions by a hidden one behind costly values that are used several times: XLA would compute them again in each kernel. They
-      pay in a batch (`jax.vmap`); where a lane is one kernel (`jax.lax.map`, single runs) leave them out. They change no bit.
+    - `fences`: costly values that are used several times are computed once (`emitting.fenced`). They change no bit.
     """
 
     function: Callable[..., Any]
@@ -61,18 +66,18 @@ class scalarise(eqx.Module):
     def report(self, *arguments: Any) -> Report:
         """What becomes of f, called with such arguments."""
         numbers, rest = eqx.partition((self.function, arguments), eqx.is_array_like)
-        closed, _ = _traced(jax.tree.map(jnp.asarray, numbers), rest)
-        return _Scalars.make(_Program.of(closed), self.budget)[1]
+        closed, _ = traced(jax.tree.map(jnp.asarray, numbers), rest)
+        return Scalars.make(Source.of(closed), self.budget)[1]
 
 
 @eqx.filter_jit
 def _compiled(numbers: Any, rest: Any, budget: int, fences: bool) -> Any:
-    closed, tree = _traced(numbers, rest)
+    closed, tree = traced(numbers, rest)
     leaves = _evaluate(closed, jax.tree.leaves(numbers), budget, fences)
     return jax.tree.unflatten(tree, leaves)
 
 
-def _traced(numbers: Any, rest: Any) -> tuple[Any, Any]:
+def traced(numbers: Any, rest: Any) -> tuple[Any, Any]:
     """The function as a jaxpr, and the structure of what it returns."""
     leaves, tree = jax.tree.flatten(numbers)
     found = []
@@ -87,18 +92,17 @@ def _traced(numbers: Any, rest: Any) -> tuple[Any, Any]:
 
 
 def _evaluate(closed: Any, leaves: list[Any], budget: int, fences: bool) -> list[Any]:
-    program = _Program.of(closed)
-    scalars, report = _Scalars.make(program, budget)
-    leaves = [*program.traced, *leaves]
+    source = Source.of(closed)
+    scalars, report = Scalars.make(source, budget)
+    leaves = [*source.traced, *leaves]
+    report.log()
     if scalars is None:
-        _LOG.debug("not scalarised: %s", report.reason)
-        return program.plain(leaves)
-    _LOG.debug("scalarised: %d operations, as they are: %s", report.operations, report.fallbacks or "none")
-    differentiable = _with_vjp if _has(program.jaxpr, "custom_vjp_call") else _with_jvp
-    return differentiable(program, scalars, budget, fences)(*leaves)
+        return source.plain(leaves)
+    differentiable = _with_vjp if "custom_vjp_call" in names_within(source.jaxpr) else _with_jvp
+    return differentiable(source, scalars, budget, fences)(*leaves)
 
 
-class _Program(NamedTuple):
+class Source(NamedTuple):
     """A jaxpr whose constants are known, but for those that are traced: they are its first arguments."""
 
     jaxpr: Any
@@ -107,9 +111,9 @@ class _Program(NamedTuple):
     traced: list[Any]
 
     @staticmethod
-    def of(closed: Any) -> "_Program":
+    def of(closed: Any) -> "Source":
         known = [None if isinstance(const, jax.core.Tracer) else const for const in closed.consts]
-        return _Program(closed.jaxpr, known, [const for const in closed.consts if isinstance(const, jax.core.Tracer)])
+        return Source(closed.jaxpr, known, [const for const in closed.consts if isinstance(const, jax.core.Tracer)])
 
     @property
     def arguments(self) -> list[Any]:
@@ -140,7 +144,7 @@ class _Program(NamedTuple):
         return along
 
 
-class _Scalars(NamedTuple):
+class Scalars(NamedTuple):
     """A jaxpr as scalars."""
 
     graph: Graph
@@ -149,44 +153,57 @@ class _Scalars(NamedTuple):
     dtypes: list[Any]
 
     @staticmethod
-    def make(program: _Program, budget: int) -> tuple["_Scalars | None", Report]:
-        jaxpr = program.jaxpr
+    def make(source: Source, budget: int, alone: bool = False) -> tuple["Scalars | None", Report]:
+        jaxpr = source.jaxpr
         if jaxpr.effects:
             return None, Report(False, f"side effects: {', '.join(sorted(map(str, jaxpr.effects)))}", 0, {})
-        graph = Graph(budget)
-        interpreter = Interpreter(graph)
-        variables = program.arguments
+        graph = Graph(budget, LARGEST_IN_A_KERNEL if alone else None)
+        interpreter = Interpreter(graph, alone)
+        variables = source.arguments
         inputs = [graph.input(graph.region, variable.aval.dtype, variable.aval.shape) for variable in variables]
         values = [interpreter.opened(node, variable.aval) for node, variable in zip(inputs, variables, strict=True)]
         try:
-            outputs = interpreter.run(jaxpr, program.with_constants(values, interpreter.constant))
-        except TooLarge:
-            return None, Report(False, f"more than {budget} operations", 0, {})
+            outputs = interpreter.run(jaxpr, source.with_constants(values, interpreter.constant))
+        except TooLarge as error:
+            return None, Report(False, str(error), 0, {})
+        if alone and (foreign := graph.bound - BEARABLE):
+            return None, Report(False, f"a kernel of a CPU has no place for {', '.join(sorted(foreign))}", 0, dict(graph.fallbacks))
         live = needed(graph.region, [node for value in outputs for node in nodes_of_whole(value)])[0]
         report = Report(True, "", sum(isinstance(node, Operation) for node in live), dict(graph.fallbacks))
-        return _Scalars(graph, inputs, outputs, [variable.aval.dtype for variable in jaxpr.outvars]), report
+        return Scalars(graph, inputs, outputs, [variable.aval.dtype for variable in jaxpr.outvars]), report
 
-    def emit(self, leaves: list[Any], fences: bool) -> list[Any]:
-        one = _hidden_one(leaves) if fences else None
-        program = Program(self.graph.region, dict(zip(self.inputs, leaves, strict=True)), one)
-        program.run(node for value in self.outputs for node in nodes_of_whole(value))
-        return [jnp.asarray(program.whole(value, dtype), dtype) for value, dtype in zip(self.outputs, self.dtypes, strict=True)]
+    def emit(self, leaves: dict[int, Any], outputs: Sequence[int], fences: bool = True) -> list[Any]:
+        """Some outputs, from those inputs that they need, by their numbers."""
+        program = Program(self.graph.region, {self.inputs[i]: leaf for i, leaf in leaves.items()}, fences)
+        program.run(node for i in outputs for node in nodes_of_whole(self.outputs[i]))
+        return [jnp.asarray(program.whole(self.outputs[i], self.dtypes[i]), self.dtypes[i]) for i in outputs]
+
+    def needed_inputs(self) -> list[int]:
+        live = set(needed(self.graph.region, [node for value in self.outputs for node in nodes_of_whole(value)])[0])
+        return [i for i, node in enumerate(self.inputs) if node in live]
+
+    def known_outputs(self) -> dict[int, np.ndarray]:
+        """Those that depend on no input."""
+        return {i: numbers(value, self.dtypes[i]) for i, value in enumerate(self.outputs) if all_known(value)}
+
+    def computed_outputs(self) -> list[int]:
+        return [i for i, value in enumerate(self.outputs) if not all_known(value)]
 
 
-def _with_jvp(program: _Program, scalars: _Scalars, budget: int, fences: bool) -> Callable[..., list[Any]]:
-    smooth = [i for i, variable in enumerate(program.jaxpr.outvars) if jnp.issubdtype(variable.aval.dtype, jnp.inexact)]
-    number = len(program.jaxpr.outvars)
+def _with_jvp(source: Source, scalars: Scalars, budget: int, fences: bool) -> Callable[..., list[Any]]:
+    smooth = [i for i, variable in enumerate(source.jaxpr.outvars) if jnp.issubdtype(variable.aval.dtype, jnp.inexact)]
+    number = len(source.jaxpr.outvars)
 
     @jax.custom_jvp
     def run(*leaves):
-        return scalars.emit(list(leaves), fences)
+        return scalars.emit(dict(enumerate(leaves)), range(number), fences)
 
     def derivative(primals, tangents):
         moving = [i for i, tangent in enumerate(tangents) if not isinstance(tangent, jax.custom_derivatives.SymbolicZero)]
         rates = [tangents[i] for i in moving]
 
         def both(primals, rates):
-            outputs, slopes = jax.jvp(program.moved(primals, moving), tuple(primals[i] for i in moving), tuple(rates))
+            outputs, slopes = jax.jvp(source.moved(primals, moving), tuple(primals[i] for i in moving), tuple(rates))
             return outputs, [slopes[i] for i in smooth]
 
         found = _evaluate(jax.make_jaxpr(both)(list(primals), rates), [*primals, *rates], budget, fences)
@@ -197,19 +214,19 @@ def _with_jvp(program: _Program, scalars: _Scalars, budget: int, fences: bool) -
     return run
 
 
-def _with_vjp(program: _Program, scalars: _Scalars, budget: int, fences: bool) -> Callable[..., list[Any]]:
+def _with_vjp(source: Source, scalars: Scalars, budget: int, fences: bool) -> Callable[..., list[Any]]:
     """Of a function that has rules for reverse mode alone."""
-    smooth = [i for i, variable in enumerate(program.arguments) if jnp.issubdtype(variable.aval.dtype, jnp.inexact)]
-    number = len(program.jaxpr.outvars)
+    smooth = [i for i, variable in enumerate(source.arguments) if jnp.issubdtype(variable.aval.dtype, jnp.inexact)]
+    number = len(source.jaxpr.outvars)
     structures = []
 
     @jax.custom_vjp
     def run(*leaves):
-        return scalars.emit(list(leaves), fences)
+        return scalars.emit(dict(enumerate(leaves)), range(number), fences)
 
     def forward(*leaves):
         def both(*leaves):
-            outputs, pull = jax.vjp(program.moved(leaves, smooth), *(leaves[i] for i in smooth))
+            outputs, pull = jax.vjp(source.moved(leaves, smooth), *(leaves[i] for i in smooth))
             kept, structure = jax.tree.flatten(pull)
             structures.append(structure)
             return outputs, kept
@@ -236,28 +253,6 @@ def _with_vjp(program: _Program, scalars: _Scalars, budget: int, fences: bool) -
     return run
 
 
-def _hidden_one(leaves: Sequence[Any]) -> Any:
-    """One, computed from an argument so that XLA does not see it before it has chosen its kernels, or None if no argument is a number.
-    A constant behind an `optimization_barrier` did not keep it from computing shared values again and again (jaxlib 0.10.1)."""
-    for leaf in leaves:
-        if jnp.issubdtype(jnp.result_type(leaf), jnp.floating) and jnp.size(leaf):
-            x = jnp.reshape(leaf, -1)[0]
-            return lax.select((x > 1) & (x < -1), jnp.full_like(x, 2.0), jnp.ones_like(x))
-    return None
-
-
 def _no_slope(number: Any) -> np.ndarray:
     """The derivative of what has none."""
     return np.zeros(jnp.shape(number), jax.dtypes.float0)
-
-
-def _has(jaxpr: Any, name: str) -> bool:
-    """Whether a primitive of this name is in a jaxpr, or in those within it."""
-    inner = (
-        part.jaxpr if isinstance(part, core.ClosedJaxpr) else part
-        for equation in jaxpr.eqns
-        for param in equation.params.values()
-        for part in (param if isinstance(param, tuple | list) else [param])
-        if isinstance(part, core.ClosedJaxpr | core.Jaxpr)
-    )
-    return any(equation.primitive.name == name for equation in jaxpr.eqns) or any(_has(part, name) for part in inner)

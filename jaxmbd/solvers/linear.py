@@ -1,5 +1,7 @@
 """Linear solves of one size: factorise once and solve often, as Newton's iterations do, or solve once."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -26,7 +28,7 @@ class Factors(eqx.Module):
 def factorize(matrix: Float[Array, "n n"]) -> Factors:
     n = matrix.shape[0]
     if n <= SMALL:
-        return Factors(_inverse(matrix), jnp.zeros(n, jnp.int32))
+        return Factors(small_inverse(matrix), jnp.zeros(n, jnp.int32))
     return Factors(*jax.scipy.linalg.lu_factor(matrix))
 
 
@@ -43,26 +45,48 @@ def solve_transposed(factors: Factors, right: Float[Array, "n ..."]) -> Float[Ar
 
 
 def solve_differentiably(matrix: Float[Array, "n n"], factors: Factors, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
-    """matrix^-1 right with factors at hand. They carry no derivative: that follows from the matrix, by solves with the same factors."""
-    factors = jax.lax.stop_gradient(factors)
+    """matrix^-1 right with factors of this very matrix at hand, and a residual as small as rounding leaves it. The factors carry no derivative:
+    that follows from the matrix, by solves with the same factors."""
+    known, factors = jax.lax.stop_gradient((matrix, factors))
     return jax.lax.custom_linear_solve(
         lambda x: matrix @ x,
         right,
-        solve=lambda _, b: solve(factors, b),
-        transpose_solve=lambda _, b: solve_transposed(factors, b),
+        solve=lambda _, b: _refined(known, lambda r: solve(factors, r), b),
+        transpose_solve=lambda _, b: _refined(known.T, lambda r: solve_transposed(factors, r), b),
     )
+
+
+def solve_transposed_differentiably(matrix: Float[Array, "n n"], factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
+    """matrix^-T right, as `solve_differentiably` does it, with factors of the matrix itself."""
+    known, factors = jax.lax.stop_gradient((matrix, factors))
+    return jax.lax.custom_linear_solve(
+        lambda x: matrix.T @ x,
+        right,
+        solve=lambda _, b: _refined(known.T, lambda r: solve_transposed(factors, r), b),
+        transpose_solve=lambda _, b: _refined(known, lambda r: solve(factors, r), b),
+    )
+
+
+def _refined(matrix: Float[Array, "n n"], solve: Callable[[Array], Array], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
+    """A product with an inverse leaves a residual of rounding times the condition number: accelerations near a dead point would balance forces
+    to 1e-5 only. One correction takes that away; LU factors leave none of it."""
+    found = solve(right)
+    if not 1 < matrix.shape[0] <= SMALL:
+        return found
+    correction = solve(right - _product(matrix, found))
+    return found + jnp.where(jnp.isfinite(correction), correction, 0.0)  # a singular matrix says so by infinities
 
 
 def solve_once(matrix: Float[Array, "n n"], right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     """matrix^-1 right, as accurate as with LU factors."""
-    if matrix.shape[0] > SIDE_BY_SIDE:
+    if matrix.shape[0] > SMALL:
         return jnp.linalg.solve(matrix, right)
     columns = right[:, None] if right.ndim == 1 else right
     solution = jax.lax.custom_linear_solve(
         lambda x: matrix @ x,
         columns,
-        solve=lambda _, b: _eliminate(jax.lax.stop_gradient(matrix), b),
-        transpose_solve=lambda _, b: _eliminate(jax.lax.stop_gradient(matrix).T, b),
+        solve=lambda _, b: small_solve(jax.lax.stop_gradient(matrix), b),
+        transpose_solve=lambda _, b: small_solve(jax.lax.stop_gradient(matrix).T, b),
     )
     return solution.reshape(right.shape)
 
@@ -93,6 +117,18 @@ def no_factors(n: int) -> Factors:
     return Factors(jnp.zeros((n, n)), jnp.zeros(n, jnp.int32))
 
 
+@jax.jit
+def small_inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """Under its name `scalarise` knows it, and does it otherwise."""
+    return _inverse(matrix)
+
+
+@jax.jit
+def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """matrix^-1 right. Under its name `scalarise` knows it, and does it otherwise."""
+    return jnp.linalg.solve(matrix, right) if matrix.shape[0] > SIDE_BY_SIDE else eliminate(matrix, right)
+
+
 @custom_vmap
 def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     if matrix.shape[-1] > SIDE_BY_SIDE:
@@ -112,11 +148,12 @@ def _inverse_of_many(axis_size, in_batched, matrices):
 
 
 @custom_vmap
-def _eliminate(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+def eliminate(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
+    """matrix^-1 right, without calls into LAPACK."""
     return _gauss_jordan(matrix[..., None], right[..., None])[..., 0]
 
 
-@_eliminate.def_vmap
+@eliminate.def_vmap
 def _eliminate_many(axis_size, in_batched, matrices, rights):
     last = (
         jnp.moveaxis(part, 0, -1) if batched else jnp.broadcast_to(part[..., None], (*part.shape, axis_size))

@@ -109,6 +109,7 @@ class JudgeByResidual(AbstractStopping):
 
     def judge(self, it: Iteration, residual: Array) -> Verdict:
         small = it.measured & (it.rate < 1) & (it.rate * it.size <= 1 - it.rate) | (it.count > 0) & (it.size <= _NEGLIGIBLE)
+        small = small | it.measured & (it.size <= _JUDGED)  # rounding: in tiny steps, of a constraint and of what velocities have of it
         ok = jnp.array(True) if self.satisfied is None else self.satisfied(residual)
         return Verdict(small & ok, it.measured & (it.rate > _DIVERGING), self._slow(it) | (it.measured & (it.rate > self.SLOW) & ~ok))
 

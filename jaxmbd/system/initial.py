@@ -44,6 +44,13 @@ def keep_rows(system: AbstractSystem, q: Array, t: Array, kept: Array) -> Array:
     return choose_rows(constraint_jacobian(system, q, t), essential, kept)
 
 
+def with_known_rows(system: AbstractSystem, state: State) -> State:
+    """The same state; that all rows are kept, if it is certain, is then known when a program is traced."""
+    if system.may_be_redundant():
+        return state
+    return eqx.tree_at(lambda s: s.memory.kept_rows, state, jnp.ones(state.memory.kept_rows.shape))
+
+
 def remember(system: AbstractSystem, q: Array, t: Array, memory: Memory) -> Memory:
     """The memory after a step to (q, t) was accepted."""
     system = system.recall(memory)

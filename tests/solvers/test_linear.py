@@ -23,6 +23,28 @@ def test_solves_alone_and_in_batches(n):
     np.testing.assert_allclose(solve(jnp.asarray(matrices[0]), jnp.asarray(rights[0])), expected[0], rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("n", [6, linear.SMALL])
+def test_a_solution_fits_its_equations_however_badly_conditioned(n):
+    """A product with the inverse alone leaves 1e-9 and more of |A| |x| here: near a dead point, forces on bodies that do not balance."""
+    left, right = (np.linalg.qr(RANDOM.normal(size=(n, n)))[0] for _ in range(2))
+    matrix = jnp.asarray(left * np.logspace(0, -9, n) @ right)
+    factors = linear.factorize(matrix)
+    known, transposed = RANDOM.normal(size=n), matrix.T
+
+    def unfit(rows, solution):
+        return jnp.max(jnp.abs(rows @ solution - rows @ known)) / jnp.max(jnp.abs(rows) @ jnp.abs(solution))
+
+    assert unfit(matrix, linear.solve(factors, matrix @ known)) > 1e-10
+    assert unfit(transposed, linear.solve_transposed(factors, transposed @ known)) > 1e-10
+    assert unfit(matrix, linear.solve_differentiably(matrix, factors, matrix @ known)) < 1e-14
+    assert unfit(transposed, linear.solve_transposed_differentiably(matrix, factors, transposed @ known)) < 1e-14
+
+
+def test_singular_equations_have_no_finite_solution():
+    matrix = jnp.diag(jnp.array([1.0, 0.0]))
+    assert not jnp.isfinite(linear.solve_differentiably(matrix, linear.factorize(matrix), jnp.ones(2))[1])
+
+
 def test_rows_are_pivoted():
     """The first pivot of a saddle-point matrix without mass is zero."""
     matrix = jnp.array([[0.0, 0.0, 1.0], [0.0, 2.0, 1.0], [1.0, 1.0, 0.0]])

@@ -60,6 +60,18 @@ def test_the_unknown_that_cannot_be_found_is_blamed(function, stopping):
     assert int(info.worst) == 1
 
 
+@policies
+def test_rounding_below_the_tolerance_is_no_failure(stopping):
+    """A residual that knows z to a twenty-fifth of the tolerance: corrections go back and forth, neither larger nor smaller."""
+    flips = lambda z: 4e-12 * jnp.where(z > 1.0, 1.0, -1.0)  # noqa: E731
+    size = lambda dz: jnp.max(jnp.abs(dz)) / 1e-10  # noqa: E731
+    recycled = Recycled(linear.factorize(jnp.eye(1)), jnp.array(True), jnp.array(0.5))
+    z, _, info = newton(flips, lambda z: jnp.eye(1), jnp.array([1.0 + 2e-12]), recycled, size, stopping)
+    assert bool(info.converged)
+    assert int(info.iterations) <= 2
+    np.testing.assert_allclose(z, 1.0, atol=4e-12)
+
+
 def test_small_corrections_cost_one_evaluation_where_the_last_rate_is_trusted():
     """Of a residual that cannot be evaluated cheaply, one evaluation a solve is enough; to look at the result is one more each."""
     linear_residual = lambda z: jnp.array([[2.0, 1.0], [0.0, 3.0]]) @ z - 1.0  # noqa: E731

@@ -66,13 +66,7 @@ class Tangent(eqx.Module):
 
     def multipliers(self, force: Float[Array, "q"], count: int) -> Float[Array, "rows"]:
         """The multipliers that balance a force on the dependent coordinates; zero for rows that do not count."""
-        factors = jax.lax.stop_gradient(self.factors)
-        found = jax.lax.custom_linear_solve(
-            lambda z: self.dependent_jacobian.T @ z,
-            force[self.partition.dependent],
-            solve=lambda _, b: linear.solve_transposed(factors, b),
-            transpose_solve=lambda _, b: linear.solve(factors, b),
-        )
+        found = linear.solve_transposed_differentiably(self.dependent_jacobian, self.factors, force[self.partition.dependent])
         return jnp.zeros(count).at[self.rows].set(found)
 
     @property

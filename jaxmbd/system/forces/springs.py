@@ -116,7 +116,8 @@ class TorsionSpringDamper(AbstractForce):
     """Rotational spring-damper-actuator (RSDA) about an axis of a.
 
     The torque on b is -(stiffness (angle - free_angle) + damping angle' + actuator(angle, angle', t)); the angle of b against a counts
-    from the initial configuration, over full turns. In a planar model the axis is z and need not be given.
+    from the initial configuration, over full turns. In a planar model the axis is z and need not be given. A joint must keep the axis common
+    to both bodies: where it tilts, as penalties let it, the torque does a little work that is not stored.
     """
 
     name: str = eqx.field(static=True)
