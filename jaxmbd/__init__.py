@@ -94,6 +94,7 @@ from .system.elements import Axis as Axis
 from .system.elements import ground as ground
 from .system.equations import AbstractSystem as AbstractSystem
 from .system.equations import free_acceleration as free_acceleration
+from .system.forces.base import AbstractField as AbstractField
 from .system.forces.base import AbstractForce as AbstractForce
 from .system.forces.functions import ForceFunction as ForceFunction
 from .system.forces.gravity import Gravity as Gravity

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import diffrax
 
 
-class Motion(eqx.Module):
+class MotionState(eqx.Module):
     """What an ODE solver integrates."""
 
     q: Float[Array, "q"]
@@ -38,13 +38,13 @@ class Motion(eqx.Module):
     """rad, of joints and torsion springs: they tell full turns apart, which q does not"""
 
 
-def to_diffrax(model: Model | AbstractSystem, *, stabilisation: Any = 0.0) -> tuple["diffrax.ODETerm", Motion]:
+def to_diffrax(model: Model | AbstractSystem, *, stabilisation: Any = 0.0) -> tuple["diffrax.ODETerm", MotionState]:
     """The equations of motion as a term for diffrax, and a consistent start at t = 0:
 
         term, start = mbd.to_diffrax(system)
         diffrax.diffeqsolve(term, diffrax.Tsit5(), 0.0, t1, dt0, start, stepsize_controller=diffrax.PIDController(1e-8, 1e-8))
 
-    Saved values are `Motion`s. Their derivatives by parameters of the system are those that diffrax gives: build the term from
+    Saved values are `MotionState`s. Their derivatives by parameters of the system are those that diffrax gives: build the term from
     `system.set(...)` inside of the differentiated function.
 
     The accelerations are those of the index-1 form, M a + Phi_q^T lambda = Q and Phi'' = 0, so that positions drift off the constraints with the
@@ -64,17 +64,17 @@ def to_diffrax(model: Model | AbstractSystem, *, stabilisation: Any = 0.0) -> tu
     else:
         state = consistent_start(system)
     field = _IndexOne(prepared, state.memory.kept_rows, jnp.asarray(stabilisation, float))
-    return diffrax.ODETerm(field), Motion(state.q, state.v, state.x, state.memory.angles)
+    return diffrax.ODETerm(field), MotionState(state.q, state.v, state.x, state.memory.angles)
 
 
 class _IndexOne(eqx.Module):
-    """Rates of a `Motion`."""
+    """Rates of a `MotionState`."""
 
     system: AbstractSystem
     kept: Float[Array, "rows"]
     stabilisation: Float[Array, ""]
 
-    def __call__(self, t: Any, motion: Motion, args: Any) -> Motion:
+    def __call__(self, t: Any, motion: MotionState, args: Any) -> MotionState:
         del args
         t, x, s = jnp.asarray(t, float), motion.x, self.stabilisation
         system = self.system.recall(Memory(motion.angles, self.kept))
@@ -83,4 +83,4 @@ class _IndexOne(eqx.Module):
         right = jnp.concatenate([total_force(system, q, v, t, x), -self.kept * (constraint_curvature(system, q, v, t) + drift)])
         matrix = saddle_matrix(system.mass(q), constraint_jacobian(system, q, t), self.kept)
         _, turning = jax.jvp(system.angles, (q,), (v,))
-        return Motion(v, jnp.linalg.solve(matrix, right)[: q.shape[0]], state_rate(system, x, q, v, t), turning)
+        return MotionState(v, jnp.linalg.solve(matrix, right)[: q.shape[0]], state_rate(system, x, q, v, t), turning)

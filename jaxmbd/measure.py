@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ._numbers import Numbers
 
-def peak(ts: Float[Array, "rows"], values: Float[Array, "rows"], rates: Float[Array, "rows"]) -> Float[Array, ""]:
+
+def peak(ts: Float[Numbers, "rows"], values: Float[Numbers, "rows"], rates: Float[Numbers, "rows"]) -> Float[Numbers, ""]:
     """The largest value on the way, between saved times too: of the cubics through values and rates at both ends of every interval.
 
     For example `mbd.peak(run.ts, run.position("chassis")[:, 2], run.velocity("chassis")[:, 2])`. Its derivative is that of the trajectory at the
@@ -31,7 +33,7 @@ def peak(ts: Float[Array, "rows"], values: Float[Array, "rows"], rates: Float[Ar
     return jnp.maximum(jnp.max(tops), values[-1])
 
 
-def slopes(ts: Float[Array, "rows"], values: Float[Array, "rows ..."]) -> Float[Array, "rows ..."]:
+def slopes(ts: Float[Numbers, "rows"], values: Float[Numbers, "rows ..."]) -> Float[Numbers, "rows ..."]:
     """Rates of change from neighbouring rows: of the parabola through three of them. Rows that repeat the one before them do not count."""
     h = jnp.diff(ts)
     h = h.reshape(h.shape + (1,) * (values.ndim - 1))
@@ -51,13 +53,13 @@ def slopes(ts: Float[Array, "rows"], values: Float[Array, "rows ..."]) -> Float[
     return jnp.where(is_last, jnp.where(last_ends, left, 2 * left - last), found)
 
 
-def _mean(ts: Array, values: Array) -> Array:
+def _mean(ts: Array, values: Array) -> Numbers:
     span = ts[-1] - ts[0]
     area = jnp.sum(0.5 * jnp.diff(ts) * (values[:-1] + values[1:]))
     return jnp.where(span > 0, area / jnp.where(span > 0, span, 1.0), values[0])
 
 
-def _root(square: Array) -> Array:
+def _root(square: Array) -> Numbers:
     zero = square <= 0
     return jnp.where(zero, 0.0, jnp.sqrt(jnp.where(zero, 1.0, square)))
 

@@ -1,5 +1,8 @@
 """Systems with known solutions, and the integrators that must solve them: a new integrator is tested by being listed."""
 
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -164,18 +167,96 @@ def sling_reference(ts):
     return [np.stack(column) for column in zip(*rows, strict=True)]
 
 
-INTEGRATORS = {
-    "hht": mbd.HHT,
-    "bdf": mbd.BDF,
-    "rosenbrock-nystrom": lambda tolerance: mbd.RosenbrockNystrom(tolerance, tolerance),
-}
-"""Adaptive integrators for constrained problems; each takes `tolerance`."""
+class Towed(mbd.AbstractSystem):
+    """Two masses on a line, without constraints: soft springs, drag and a drive by time in family A, a stiff spring between them in B, and a
+    filter of each position, one of which acts back."""
+
+    q0: Array
+    v0: Array
+    x0: Array
+    stiffness: Array
+    drag: Array
+
+    def __init__(self, stiffness=1.0, drag=1.0):
+        self.stiffness, self.drag = jnp.asarray(stiffness, float), jnp.asarray(drag, float)
+        self.q0, self.v0, self.x0 = jnp.array([1.0, 0.5]), jnp.array([0.0, 1.0]), jnp.array([0.3, 0.1])
+
+    def mass(self, q):
+        return 2.0 * jnp.eye(2)
+
+    def force(self, q, v, t, x):
+        return -5.0 * jnp.sin(q) - self.drag * v**3 + jnp.stack([0.5 * jnp.sin(3.0 * t), -x[0]])
+
+    def stiff_force(self, q, v, t, x):
+        pull = 40.0 * self.stiffness * jnp.sinh(q[0] - q[1])
+        return jnp.stack([-pull, pull])
+
+    def state_rate(self, x, q, v, t):
+        return (q - x) / jnp.array([0.5, 0.2]) + 0.1 * jnp.cos(t)
+
+
+def towed_reference(ts):
+    """(q, v, x, lambda) with the default numbers; there are no multipliers."""
+
+    def rate(t, s):
+        q, v, x = s[:2], s[2:4], s[4:]
+        pull = 40.0 * np.sinh(q[0] - q[1])
+        force = -5.0 * np.sin(q) - v**3 + [0.5 * np.sin(3.0 * t) - pull, -x[0] + pull]
+        return [*v, *(force / 2.0), *((q - x) / [0.5, 0.2] + 0.1 * np.cos(t))]
+
+    run = solve_ivp(rate, (0.0, float(np.max(ts))), [1.0, 0.5, 0.0, 1.0, 0.3, 0.1], method="DOP853", t_eval=ts, rtol=1e-13, atol=1e-13)
+    return run.y[:2].T, run.y[2:4].T, run.y[4:].T, np.zeros((len(ts), 0))
+
+
+class Problem(NamedTuple):
+    """A system of two numbers about 1, and its motion at (1, 1)."""
+
+    system: Callable[[Array], mbd.AbstractSystem]
+    reference: Callable[[list[float]], Sequence[np.ndarray]]
+    """(q, v, x, lambda) at times"""
+
+
+CONSTRAINED = Problem(lambda p: Sling(p[0], GRAVITY * p[1]), sling_reference)
+FREE = Problem(lambda p: Towed(p[0], p[1]), towed_reference)
+
+
+class Listed(NamedTuple):
+    """An integrator, and what is claimed of it."""
+
+    method: mbd.AbstractIntegrator
+    """as it is by default"""
+    order: int
+    """of q, v, x and lambda at steps of one size"""
+    more: float = 0.0
+    """by how much it may be more: where the term of that order is small, and finer steps end in rounding"""
+    counts: tuple[int, int] = (32, 64)
+    """numbers of steps in half a second that show it; the second is twice the first"""
+    at_fixed_steps: mbd.AbstractIntegrator | None = None
+    """whose order that is, if it is not the default"""
+    problem: Problem = CONSTRAINED
+    """the hardest that it is made for"""
+    kin: str = ""
+    """another that does the same but for some coefficients: derivatives and replays wait for `-m slow`"""
+    at_tolerance: Callable[[float], mbd.AbstractIntegrator] | None = None
+    """whose error follows the tolerance on constrained motions"""
+
 
 EVERY_INTEGRATOR = {
-    integrator.name: integrator
-    for integrator in (
-        *(mbd.HHT(), mbd.Newmark(), mbd.Trapezoidal(), mbd.BDF(), mbd.RosenbrockNystrom(), mbd.Rodas4(), mbd.WMethod()),
-        *(mbd.DormandPrince(), mbd.AdamsPECE(), mbd.SemiExplicit(), mbd.Verlet(), mbd.ExplicitNystrom(), mbd.Theta()),
+    listed.method.name: listed
+    for listed in (
+        Listed(mbd.HHT(), 2, at_tolerance=mbd.HHT),
+        Listed(mbd.Newmark(), 1, counts=(64, 128), problem=FREE, kin="hht"),
+        Listed(mbd.Trapezoidal(), 2, problem=FREE, kin="hht"),
+        Listed(mbd.BDF(), 3, counts=(64, 128), at_fixed_steps=mbd.BDF(order=3), at_tolerance=mbd.BDF),
+        Listed(mbd.RosenbrockNystrom(), 4, at_tolerance=lambda tolerance: mbd.RosenbrockNystrom(tolerance, tolerance)),
+        Listed(mbd.Rodas4(), 4, kin="rosenbrock-nystrom"),
+        Listed(mbd.WMethod(), 2, kin="rosenbrock-nystrom"),
+        Listed(mbd.DormandPrince(), 5, 1.5, counts=(4, 8), at_tolerance=lambda tolerance: mbd.DormandPrince(tolerance, tolerance)),
+        Listed(mbd.AdamsPECE(), 2, kin="dormand-prince"),
+        Listed(mbd.SemiExplicit(), 1, counts=(64, 128), problem=FREE),
+        Listed(mbd.Verlet(), 2, problem=FREE),
+        Listed(mbd.ExplicitNystrom(), 1, counts=(64, 128), problem=FREE, kin="verlet"),
+        Listed(mbd.Theta(), 2, problem=FREE),
     )
 }
-"""Each once, as it is by default."""
+"""Each once. `test_every_integrator.py`, `test_export.py` and `test_convergence.py` test all that stand here."""

@@ -285,6 +285,7 @@ def test_every_name_of_the_list_can_be_observed_and_has_a_unit(run, system, seen
         (3, "must be a string such as 'rod.x', got 3"),
     ],
 )
+@pytest.mark.usefixtures("annotations_unchecked")
 def test_a_name_that_means_nothing_is_told_the_nearest_that_does(system, name, message):
     with pytest.raises(
         ValueError, match="^" + "".join(rf"\{c}" if c in "().?" else c for c in message) if isinstance(name, str) else message

@@ -286,6 +286,7 @@ class TestBadInput:
             ({"t1": 1.0, "adjoint": "backward"}, "adjoint must be"),
         ],
     )
+    @pytest.mark.usefixtures("annotations_unchecked")
     def test_impossible_requests_are_refused(self, pendulum, arguments, message):
         with pytest.raises(ValueError, match=message):
             mbd.simulate(pendulum, **arguments)
@@ -317,6 +318,7 @@ class TestBadInput:
         with pytest.raises(ValueError, match="closes over a traced value"):
             jax.grad(end)(1.0)
 
+    @pytest.mark.usefixtures("annotations_unchecked")
     def test_something_else_than_a_model_is_refused(self):
         with pytest.raises(ValueError, match=r"must be an mbd\.Model"):
             mbd.simulate("pendulum", 1.0)  # pyright: ignore[reportArgumentType]

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.base import AbstractBody
 from ..system.bodies.rigid import RigidBody
 from ..system.bodies.rotor import Rotor
@@ -196,7 +197,7 @@ def guidance(bearing: "DeepGroove") -> list[AbstractContact]:
 class Turning(eqx.Module):
     """The angle of a ring that is driven at a constant speed."""
 
-    speed: Float[Array, ""]
+    speed: Float[Numbers, "*stack"]
     """rad/s"""
 
     def __call__(self, t: Array) -> Array:

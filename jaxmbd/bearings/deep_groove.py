@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..solution import Solution
 from ..system.building.model import Model
 from ..system.contact.friction import AbstractFriction, Coulomb
@@ -60,63 +61,63 @@ class DeepGroove(eqx.Module):
 
     balls: int = eqx.field(static=True)
     """Z, their number"""
-    ball_diameter: Float[Array, ""]
+    ball_diameter: Float[Numbers, ""]
     """m"""
-    pitch_diameter: Float[Array, ""]
+    pitch_diameter: Float[Numbers, ""]
     """m"""
-    conformity_inner: Float[Array, ""]
+    conformity_inner: Float[Numbers, ""]
     """groove radius over ball diameter"""
-    conformity_outer: Float[Array, ""]
-    clearance: Float[Array, ""]
+    conformity_outer: Float[Numbers, ""]
+    clearance: Float[Numbers, ""]
     """m, diametral, of the mounted bearing; negative is an interference, which `allow_interference` must allow"""
-    bore: Float[Array, ""]
+    bore: Float[Numbers, ""]
     """m, diameter"""
-    outside_diameter: Float[Array, ""]
+    outside_diameter: Float[Numbers, ""]
     """m"""
-    width: Float[Array, ""]
+    width: Float[Numbers, ""]
     """m, of the rings"""
-    shoulder: Float[Array, ""]
+    shoulder: Float[Numbers, ""]
     """height of the lands over the groove's bottom, over the ball diameter"""
     material: Material
     """of rings and balls"""
-    stiffness_inner: Float[Array, ""] | None
+    stiffness_inner: Float[Numbers, ""] | None
     """N/m^1.5, of ball on inner ring; None: from geometry and material"""
-    stiffness_outer: Float[Array, ""] | None
-    damping: Float[Array, ""]
+    stiffness_outer: Float[Numbers, ""] | None
+    damping: Float[Numbers, ""]
     """s/m, Hunt and Crossley's"""
     friction: AbstractFriction
     """of balls on rings"""
-    cage_mass: Float[Array, ""]
+    cage_mass: Float[Numbers, ""]
     """kg"""
-    cage_width: Float[Array, ""]
+    cage_width: Float[Numbers, ""]
     """m, along the axis"""
     cage_material: Material
-    cage_damping: Float[Array, ""]
+    cage_damping: Float[Numbers, ""]
     """s/m, of balls and rings on the cage"""
     cage_friction: AbstractFriction
-    pocket_clearance: Float[Array, ""]
+    pocket_clearance: Float[Numbers, ""]
     """m, radial, of a ball in its pocket"""
     pocket: str = eqx.field(static=True)
     """the pockets' shape, "spherical" or "cylindrical" (about a radius of the bearing)"""
-    guidance_clearance: Float[Array, ""]
+    guidance_clearance: Float[Numbers, ""]
     """m, radial, of the cage to the land that guides it"""
     guidance: str = eqx.field(static=True)
     """the ring whose land guides the cage: "inner", "outer", or "balls" for none"""
-    cage_offset: Float[Array, "3"]
+    cage_offset: Float[Numbers, "3"]
     """m, of the cage at the start: a centred cage touches nothing"""
-    cage_speed_ratio: Float[Array, ""]
+    cage_speed_ratio: Float[Numbers, ""]
     """speed of the cage at the start, over that of the balls' orbit"""
-    inner_speed: Float[Array, ""]
+    inner_speed: Float[Numbers, ""]
     """rad/s"""
-    outer_speed: Float[Array, ""]
+    outer_speed: Float[Numbers, ""]
     """rad/s"""
-    axial_load: Float[Array, ""]
+    axial_load: Float[Numbers, ""]
     """N"""
-    radial_load: Float[Array, ""]
+    radial_load: Float[Numbers, ""]
     """N"""
-    penalty_frequency: Float[Array, ""]
+    penalty_frequency: Float[Numbers, ""]
     """rad/s, of a ring on its penalty joints"""
-    penalty_damping_ratio: Float[Array, ""]
+    penalty_damping_ratio: Float[Numbers, ""]
     rings: str = eqx.field(static=True)
     free: str = eqx.field(static=True)
     free_given: bool = eqx.field(static=True)
@@ -226,13 +227,13 @@ class DeepGroove(eqx.Module):
     def _free_contact_cosine(self) -> Array:
         return geometry.free_contact_cosine(self.ball_diameter, self.conformity_inner, self.conformity_outer, self.clearance)
 
-    def groove_circle(self, ring: str) -> Array:
+    def groove_circle(self, ring: str) -> Numbers:
         """m, radius of the circle of the centres of the groove of the "inner" or the "outer" ring"""
         return geometry.groove_circle(
             self.pitch_diameter, self.ball_diameter, getattr(self, f"conformity_{ring}"), self.clearance, inner=ring == "inner"
         )
 
-    def land(self, ring: str) -> Array:
+    def land(self, ring: str) -> Numbers:
         """m, radius of the land of a ring, beside its groove"""
         sign = -1.0 if ring == "inner" else 1.0
         return 0.5 * self.pitch_diameter + sign * (0.5 - self.shoulder) * self.ball_diameter

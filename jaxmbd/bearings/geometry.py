@@ -9,7 +9,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-Number = Float[Array, ""]
+from .._numbers import Numbers
+
+Number = Float[Numbers, ""]
 
 
 def groove_circle(pitch_diameter: Number, ball_diameter: Number, conformity: Number, clearance: Number, inner: bool) -> Number:
@@ -59,7 +61,7 @@ class Inertia(NamedTuple):
     """kg m^2, about a diameter"""
 
     @property
-    def moments(self) -> Array:
+    def moments(self) -> Numbers:
         return jnp.stack([self.transverse, self.transverse, self.axial])
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..solution import Solution
 from ..system.contact.base import AbstractContact, ContactLoads
 from ..system.frames import Frame
@@ -23,50 +24,50 @@ if TYPE_CHECKING:
 class Race(eqx.Module):
     """Balls on one ring; rows are saved times, columns balls."""
 
-    load: Float[Array, "rows balls"]
+    load: Float[Numbers, "rows balls"]
     """N, normal force"""
-    contact_angle: Float[Array, "rows balls"]
+    contact_angle: Float[Numbers, "rows balls"]
     """rad, of the normal against the radial plane; positive where the load on the inner ring along +z makes it so"""
-    pressure: Float[Array, "rows balls"]
+    pressure: Float[Numbers, "rows balls"]
     """Pa, the largest in the spot"""
-    film: Float[Array, "rows balls"] | None
+    film: Float[Numbers, "rows balls"] | None
     """m, central thickness of the lubricant film; None: dry"""
-    slip: Float[Array, "rows balls"]
+    slip: Float[Numbers, "rows balls"]
     """m/s, sliding speed at the middle of the spot"""
-    spin: Float[Array, "rows balls"]
+    spin: Float[Numbers, "rows balls"]
     """rad/s, of the ball against the ring about the normal"""
-    traction: Float[Array, "rows balls 3"]
+    traction: Float[Numbers, "rows balls 3"]
     """N, friction force on the ball, in the ground's axes"""
-    torque: Float[Array, "rows"]
+    torque: Float[Numbers, "rows"]
     """N m, of the balls on the ring about the bearing's axis"""
-    force: Float[Array, "rows 3"]
+    force: Float[Numbers, "rows 3"]
     """N, of the balls on the ring"""
 
 
 class Report(eqx.Module):
     """A run of a bearing in an engineer's terms. Rows are saved times, columns balls. `print` shows means over the run."""
 
-    t: Float[Array, "rows"]
+    t: Float[Numbers, "rows"]
     """s"""
     inner: Race
     outer: Race
-    orbit: Float[Array, "rows balls"]
+    orbit: Float[Numbers, "rows balls"]
     """rad/s, of each ball about the bearing's axis"""
-    ball_spin: Float[Array, "rows balls"]
+    ball_spin: Float[Numbers, "rows balls"]
     """rad/s, of each ball about itself, as seen from a frame that goes round with it"""
-    epicyclic_orbit: Float[Array, "rows"]
+    epicyclic_orbit: Float[Numbers, "rows"]
     """rad/s, of pure rolling at the mean contact angle of the loaded balls"""
-    cage_speed: Float[Array, "rows"]
+    cage_speed: Float[Numbers, "rows"]
     """rad/s, about the bearing's axis"""
-    cage_position: Float[Array, "rows 3"]
+    cage_position: Float[Numbers, "rows 3"]
     """m"""
-    inner_position: Float[Array, "rows 3"]
+    inner_position: Float[Numbers, "rows 3"]
     """m"""
-    pocket_force: Float[Array, "rows balls"]
+    pocket_force: Float[Numbers, "rows balls"]
     """N, normal"""
-    guidance_force: Float[Array, "rows"]
+    guidance_force: Float[Numbers, "rows"]
     """N, normal, of cage and land"""
-    friction_power: Float[Array, "rows"]
+    friction_power: Float[Numbers, "rows"]
     """W, what contacts take from the bodies: by friction, by damping along the normal, and what they store at the moment"""
 
     def summary(self) -> dict[str, tuple[float, str]]:

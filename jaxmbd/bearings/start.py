@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._compiling import compiled_in_haste, evaluated_now
+from .._numbers import Numbers
 from ..system.equations import acceleration_a
 from ..system.parameters import is_traced
 from ..system.rotations import cross, ground_rates
@@ -35,17 +36,17 @@ _UP = np.array([0.0, 0.0, 1.0])
 class Start(eqx.Module):
     """Positions and velocities of a bearing's parts; the bearing's axis is z, ball i stands at the angle 2 pi i / Z."""
 
-    ball_position: Float[Array, "balls 3"]
+    ball_position: Float[Numbers, "balls 3"]
     """m"""
-    ball_velocity: Float[Array, "balls 3"]
+    ball_velocity: Float[Numbers, "balls 3"]
     """m/s"""
-    ball_spin: Float[Array, "balls 3"]
+    ball_spin: Float[Numbers, "balls 3"]
     """rad/s, angular velocity in the ground's axes"""
-    inner_position: Float[Array, "3"]
+    inner_position: Float[Numbers, "3"]
     """m"""
-    orbit: Float[Array, ""]
+    orbit: Float[Numbers, ""]
     """rad/s, of the balls about the axis"""
-    imbalance: Float[Array, ""]
+    imbalance: Float[Numbers, ""]
     """largest force that is left unbalanced, over the largest contact force"""
 
 
@@ -67,10 +68,10 @@ def quasi_static(bearing: "DeepGroove") -> Start:
 class _Scales(eqx.Module):
     """What the unknowns (radius, height, ring's height, orbit, spin in three directions) and the equations are measured in."""
 
-    origin: Float[Array, "7"]
-    unknown: Float[Array, "7"]
-    force: Float[Array, ""]
-    torque: Float[Array, ""]
+    origin: Float[Numbers, "7"]
+    unknown: Float[Numbers, "7"]
+    force: Float[Numbers, ""]
+    torque: Float[Numbers, ""]
 
 
 @compiled_in_haste

@@ -138,7 +138,7 @@ class AbstractIntegrator(eqx.Module):
         """The state of `init` with what the method needs of the time before it, if its first step has the size h."""
         return state
 
-    def orders_of(self, states: State) -> Int[Array, "rows"] | None:
+    def orders_of(self, states: State) -> Int[Array, "*rows"] | None:
         """The orders of the steps that led to states; None if there is one for all."""
         return None
 

@@ -176,7 +176,7 @@ class BDF(AbstractIntegrator):
         object.__setattr__(tight, "prescribed", True)  # static, hence out of tree_at's reach; `tight` is nobody else's yet
         return tight
 
-    def orders_of(self, states: State) -> Int[Array, "rows"]:
+    def orders_of(self, states: State) -> Int[Array, "*rows"]:
         return states.method.order
 
     @property

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from .._numbers import Numbers
 from ..solvers.linear import solve_once
 from ..system.equations import AbstractSystem, largest_contact_power
 from ..system.state import State
@@ -154,11 +155,11 @@ class PastRates(eqx.Module):
     """Rates at the last steps, the newest first. They are of all coordinates, so that another partition can go on with them."""
 
     partition: Partition
-    times: Float[Array, "4"]
-    velocities: Float[Array, "4 q"]
-    accelerations: Float[Array, "4 q"]
-    state_rates: Float[Array, "4 x"]
-    count: Int[Array, ""]
+    times: Float[Numbers, "*runs 4"]
+    velocities: Float[Numbers, "*runs 4 q"]
+    accelerations: Float[Numbers, "*runs 4 q"]
+    state_rates: Float[Numbers, "*runs 4 x"]
+    count: Int[Numbers, "*runs"]
     """how many rows are filled"""
 
     @staticmethod

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..solvers import coloring
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import AbstractSystem, constraint_and_force, constraint_rate, mass_product, state_rate, total_force
@@ -16,11 +17,11 @@ from .implicit import AbstractStepEquations
 class Averages(eqx.Module):
     """What the method hands from step to step besides the state."""
 
-    acceleration: Float[Array, "q"]
+    acceleration: Float[Numbers, "*runs q"]
     """the averaged acceleration a_n that Newmark's formulas work with"""
-    state_rate: Float[Array, "x"]
+    state_rate: Float[Numbers, "*runs x"]
     """the averaged x'"""
-    h: Float[Array, ""]
+    h: Float[Numbers, "*runs"]
     """s, the step that led here; 0 at the start"""
 
 

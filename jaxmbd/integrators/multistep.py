@@ -9,30 +9,31 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from .._numbers import Numbers
 from ..system.state import State
 
 
 class Past(eqx.Module):
     """The last accepted points, newest first; row 0 is the present. What a multistep method hands from step to step."""
 
-    offsets: Float[Array, "points q"]
+    offsets: Float[Numbers, "*runs points q"]
     """of positions from the present ones. Formulas multiply differences of positions by 1 / h: as they are kept here, and not subtracted from
     each other, they have all their digits"""
-    v: Float[Array, "points q"]
-    x: Float[Array, "points x"]
-    steps: Float[Array, "points"]
+    v: Float[Numbers, "*runs points q"]
+    x: Float[Numbers, "*runs points x"]
+    steps: Float[Numbers, "*runs points"]
     """s, step i lies between rows i + 1 and i. Sizes instead of times: small steps late in a run keep their digits"""
-    points: Int[Array, ""]
+    points: Int[Numbers, "*runs"]
     """rows that mean something; the highest possible order is one less"""
-    count: Int[Array, ""]
+    count: Int[Numbers, "*runs"]
     """steps since the start"""
-    order: Int[Array, ""]
+    order: Int[Numbers, "*runs"]
     """of the step that led here; 0 at the start"""
-    correction: Float[Array, "rows"]
+    correction: Float[Numbers, "*runs rows"]
     """the multipliers mu of the velocity constraints in the stabilised form; otherwise empty"""
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*runs"]
     """k_ave of the scaling (28)"""
-    mass: Float[Array, ""]
+    mass: Float[Numbers, "*runs"]
     """m_ave of the scaling (28)"""
 
     def push(self, state: State, move: Array, h: Array, order: Array, correction: Array) -> "Past":

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.planar import PlanarBody
 from ..system.building.model import Model
 from ..system.contact.friction import LuGre
@@ -21,9 +22,9 @@ from .rods import hinge, rod
 class RaisedCosine(eqx.Module):
     """An angle that starts from rest, grows to twice the amplitude and comes back: amplitude (1 - cos(frequency t))."""
 
-    amplitude: Float[Array, ""]
+    amplitude: Float[Numbers, "*stack"]
     """rad"""
-    frequency: Float[Array, ""]
+    frequency: Float[Numbers, "*stack"]
     """rad/s"""
 
     def __call__(self, t: Array) -> Array:

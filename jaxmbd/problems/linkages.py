@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.planar import PlanarBody
 from ..system.building.model import Model
 from ..system.elements import ground
@@ -57,7 +58,7 @@ def four_bar(spatial: bool = False) -> Model:
 class ConstantSpeed(eqx.Module):
     """An angle that grows evenly from zero."""
 
-    speed: Float[Array, ""]
+    speed: Float[Numbers, "*stack"]
     """rad/s"""
 
     def __call__(self, t: Array) -> Array:

@@ -3,8 +3,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from .._numbers import Numbers
 from ..system.bodies.planar import PlanarBody
 from ..system.bodies.rigid import RigidBody
 from ..system.building.model import Model
@@ -66,9 +67,9 @@ def double_pendulum(spatial: bool = False) -> Model:
 class DoublePendulumInAngles(AbstractSystem):
     """The same double pendulum as equations for its two angles, written down by hand: no bodies, no joints. For comparison."""
 
-    q0: Float[Array, "2"]
+    q0: Float[Numbers, "*stack 2"]
     """rad, theta_1 and theta_2 to the x axis"""
-    v0: Float[Array, "2"]
+    v0: Float[Numbers, "*stack 2"]
     """rad/s"""
 
     def __init__(self):

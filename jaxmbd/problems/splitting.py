@@ -4,8 +4,9 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from .._numbers import Numbers
 from ..system.equations import AbstractSystem
 from ..system.parameters import Parameter, not_negative, positive, read_all, scalar
 
@@ -19,15 +20,15 @@ class Oscillators(AbstractSystem):
     of 1 s resolve the former only.
     """
 
-    q0: Float[Array, "2"]
+    q0: Float[Numbers, "*stack 2"]
     """m"""
-    v0: Float[Array, "2"]
+    v0: Float[Numbers, "*stack 2"]
     """m/s"""
-    soft_stiffness: Float[Array, ""]
+    soft_stiffness: Float[Numbers, "*stack"]
     """k_A, N/m"""
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k_B, N/m"""
-    damping: Float[Array, ""]
+    damping: Float[Numbers, "*stack"]
     """c_B, N s/m"""
 
     def __init__(self, soft_stiffness: Any = 1.0, stiffness: Any = 1e3, damping: Any = 1e2):
@@ -63,13 +64,13 @@ class PenaltyPendulum(AbstractSystem):
     q'' = (0, -g) - k (|q|^2 - 1) q
     """
 
-    q0: Float[Array, "2"]
+    q0: Float[Numbers, "*stack 2"]
     """m"""
-    v0: Float[Array, "2"]
+    v0: Float[Numbers, "*stack 2"]
     """m/s"""
-    gravity: Float[Array, ""]
+    gravity: Float[Numbers, "*stack"]
     """g, m/s^2"""
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, N/m^3"""
 
     def __init__(self, gravity: Any = 1.0, stiffness: Any = 1e4):
@@ -95,16 +96,16 @@ class PenaltyPendulum(AbstractSystem):
 class SplitOscillator(AbstractSystem):
     """The test equation (11) of section 4, with a part of each family: q'' = -k q - c q' (A) - k_B q - c_B q' (B)."""
 
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, 1/s^2"""
-    damping: Float[Array, ""]
+    damping: Float[Numbers, "*stack"]
     """c, 1/s"""
-    stiff_stiffness: Float[Array, ""]
+    stiff_stiffness: Float[Numbers, "*stack"]
     """k_B, 1/s^2"""
-    stiff_damping: Float[Array, ""]
+    stiff_damping: Float[Numbers, "*stack"]
     """c_B, 1/s"""
-    q0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.ones(1))
-    v0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.zeros(1))
+    q0: Float[Numbers, "*stack 1"] = eqx.field(default_factory=lambda: jnp.ones(1))
+    v0: Float[Numbers, "*stack 1"] = eqx.field(default_factory=lambda: jnp.zeros(1))
 
     def mass(self, q):
         return jnp.eye(1)
@@ -125,10 +126,10 @@ class NonlinearSplit(AbstractSystem):
     q'' = -2 q^3 - drag q'^2 + sin 2t (A) - 4 sin q - q' / 2 + cos(3t) / 5 (B)
     """
 
-    drag: Float[Array, ""] = eqx.field(default=0.3, converter=jnp.asarray)
+    drag: Float[Numbers, "*stack"] = eqx.field(default=0.3, converter=jnp.asarray)
     """1/m; zero: A does not depend on the velocity"""
-    q0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.array([0.7]))
-    v0: Float[Array, "1"] = eqx.field(default_factory=lambda: jnp.array([-0.4]))
+    q0: Float[Numbers, "*stack 1"] = eqx.field(default_factory=lambda: jnp.array([0.7]))
+    v0: Float[Numbers, "*stack 1"] = eqx.field(default_factory=lambda: jnp.array([-0.4]))
 
     def mass(self, q):
         return jnp.eye(1)

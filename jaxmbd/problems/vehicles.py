@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Numbers
 from ..system.bodies.rigid import RigidBody
 from ..system.building.model import Model
 from ..system.elements import ground
@@ -135,17 +136,17 @@ class Tyre(eqx.Module):
     half cylinder in one point would meet a vertical wall.) The force is never a pull, and zero off the ground.
     """
 
-    stiffness: Float[Array, ""] = eqx.field(converter=jnp.asarray)
+    stiffness: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """N/m"""
-    damping: Float[Array, ""] = eqx.field(converter=jnp.asarray)
+    damping: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """N s/m"""
-    radius: Float[Array, ""] = eqx.field(converter=jnp.asarray)
+    radius: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """m, without load"""
-    centre: Float[Array, "3"] = eqx.field(converter=jnp.asarray)
+    centre: Float[Numbers, "*stack 3"] = eqx.field(converter=jnp.asarray)
     """m, the wheel's centre in the spindle's own frame"""
-    bump_position: Float[Array, ""] = eqx.field(converter=jnp.asarray)
+    bump_position: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """m, x of the half cylinder's axis"""
-    bump_height: Float[Array, ""] = eqx.field(converter=jnp.asarray)
+    bump_height: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """m, radius of the half cylinder"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "stiffness": not_negative("N/m"),

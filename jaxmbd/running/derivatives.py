@@ -237,7 +237,7 @@ def _can_move(states: State, of_start: State) -> State:
     """The numbers of a state that may have a derivative: what it remembers has none, nor has time, unless the start moves in time."""
     wanted = jax.tree.map(eqx.is_inexact_array, states)
     no_memory = jax.tree.map(lambda _: False, states.memory)
-    return dataclasses.replace(wanted, t=of_start.t is not None, memory=no_memory)
+    return eqx.tree_at(lambda s: (s.t, s.memory), wanted, (of_start.t is not None, no_memory))
 
 
 def _given(tangents: Any) -> Any:

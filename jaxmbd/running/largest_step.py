@@ -11,7 +11,7 @@ from ..integrators.base import AbstractIntegrator
 from ..system.equations import AbstractSystem
 from ..system.mechanism import AbstractMechanism
 from ..system.state import State
-from ..system.statics.fastest import Modes, fastest
+from ..system.statics.fastest import KrylovSpace, fastest
 
 _FEWEST = 10
 """Runs of fewer steps are not looked at."""
@@ -44,7 +44,7 @@ def warn_of_step(system: AbstractSystem, method: AbstractIntegrator, state: Stat
         )
 
 
-def _of_modes(system: AbstractSystem, modes: Modes, h: float) -> Iterator[tuple[float, float, str]]:
+def _of_modes(system: AbstractSystem, modes: KrylovSpace, h: float) -> Iterator[tuple[float, float, str]]:
     """The fastest oscillation and the fastest decay as q'' = -k q - c q'."""
     matrix = np.asarray(modes.matrix)
     if not np.all(np.isfinite(matrix)):
@@ -81,7 +81,7 @@ def _largest(method: AbstractIntegrator, h: float, count: int, k: float, c: floa
 
     def fits(size: float) -> bool:
         growth = method.amplification(size, float(k), float(c))
-        return growth is None or np.log(max(growth, 1e-300)) * count * h / size <= _GROWTH
+        return growth is None or bool(np.log(max(growth, 1e-300)) * count * h / size <= _GROWTH)
 
     if not np.isfinite(k + c) or fits(h):
         return h

@@ -69,8 +69,8 @@ class Record(eqx.Module):
     """The states after 0, 1, ... accepted steps; rows beyond the last are not meaningful."""
 
     states: State
-    steps: Float[Array, "capacity"]
-    """s, step i leads from row i to row i + 1"""
+    steps: Any
+    """s, step i leads from row i to row i + 1: Float[Array, "capacity"], in the loop a buffer of equinox that only writes"""
 
     def at(self, integrator: AbstractIntegrator, count: Array, times: Array) -> "Saved":
         """What would have been saved at given times, in a run of `count` steps."""

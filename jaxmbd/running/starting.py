@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from .._compiling import compiled_in_haste
+from .._numbers import Number
 from ..control.base import AbstractController
 from ..integrators.base import AbstractIntegrator
 from ..results import RESULTS
@@ -42,8 +43,8 @@ class Job(eqx.Module):
     integrator: AbstractIntegrator
     controller: AbstractController
     beginning: Beginning
-    t0: Array
-    t1: Array
+    t0: Number
+    t1: Number
     first_step: Array
     """0: the integrator's choice"""
     min_step: Array

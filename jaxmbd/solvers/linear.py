@@ -35,7 +35,7 @@ def factorize(matrix: Float[Array, "n n"]) -> Factors:
     return Factors(factors, order)
 
 
-def solve(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
+def solve(factors: Factors, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     if factors.matrix.shape[0] <= SMALL:
         return _product(factors.matrix, right)
     columns = right.reshape(right.shape[0], -1)[factors.order]
@@ -43,7 +43,7 @@ def solve(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
     return _triangular(factors.matrix, columns, lower=False).reshape(right.shape)
 
 
-def solve_transposed(factors: Factors, right: Float[Array, "n"]) -> Float[Array, "n"]:
+def solve_transposed(factors: Factors, right: Float[Array, "n ..."]) -> Float[Array, "n ..."]:
     if factors.matrix.shape[0] <= SMALL:
         return _product(factors.matrix.T, right)
     columns = _triangular(factors.matrix, right.reshape(right.shape[0], -1), lower=False, transpose=True)

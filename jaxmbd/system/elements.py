@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from .._numbers import Numbers
 from .bodies.base import AbstractBody
 from .frames import Frame
 from .observable import Observable
@@ -34,7 +35,7 @@ class AbstractElement(eqx.Module):
     name: eqx.AbstractVar[str]
     bodies: eqx.AbstractVar[tuple[str, ...]]
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
-    angles: ClassVar[int] = 0
+    angle_count: ClassVar[int] = 0
     """How many relative angles the element follows over full turns."""
 
     kind: ClassVar[str] = "element"
@@ -65,7 +66,7 @@ class AbstractElement(eqx.Module):
         """Geometry in the bodies' own frames, from the frames at the initial configuration; () unless the element has some."""
         return ()
 
-    def wrapped_angles(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "angles"]:
+    def wrapped_angles(self, local: Any, frames: tuple[Frame, ...]) -> Float[Numbers, "angles"]:
         """The relative angles as far as the configuration tells them, i.e. up to full turns."""
         return jnp.zeros(0)
 
@@ -94,24 +95,30 @@ def body_name(owner: str, body: Any) -> str:
     raise ValueError(f"{owner}: expected a body, mbd.ground or a body's name, got {body!r}.")
 
 
-def unwrap(wrapped: Float[Array, "n"], last: Float[Array, "n"]) -> Float[Array, "n"]:
+def unwrap(wrapped: Float[Numbers, "*n"], last: Float[Numbers, "*n"]) -> Float[Numbers, "*n"]:
     """The angle that equals `wrapped` up to full turns and lies within half a turn of the last accepted one."""
     turns = jnp.round((last - wrapped) / (2 * jnp.pi))
     return wrapped + 2 * jnp.pi * jax.lax.stop_gradient(turns)
 
 
+def filled_in(axis: Numbers | None) -> Numbers:
+    """An axis that may be left out where only z is meant: the model that is built knows it."""
+    assert axis is not None
+    return axis
+
+
 class Axis(eqx.Module):
     """An axis fixed in body a and, coinciding at the start, in body b: what angle and travel are measured with."""
 
-    point_a: Float[Array, "3"]
-    point_b: Float[Array, "3"]
-    triad_a: Float[Array, "3 3"]
+    point_a: Float[Numbers, "*stack 3"]
+    point_b: Float[Numbers, "*stack 3"]
+    triad_a: Float[Numbers, "*stack 3 3"]
     """rows: unit vectors in a, the first along the axis"""
-    triad_b: Float[Array, "3 3"]
+    triad_b: Float[Numbers, "*stack 3 3"]
     """the same in b, with which they coincide at the start"""
 
     @staticmethod
-    def between(a: Frame, b: Frame, point: Float[Array, "3"], axis: Float[Array, "3"]) -> "Axis":
+    def between(a: Frame, b: Frame, point: Float[Numbers, "3"], axis: Float[Numbers, "3"]) -> "Axis":
         directions = triad(axis)
         return Axis(
             a.local_point(point),
@@ -120,36 +127,36 @@ class Axis(eqx.Module):
             jnp.stack([b.local_direction(u) for u in directions]),
         )
 
-    def direction(self, a: Frame) -> Float[Array, "3"]:
+    def direction(self, a: Frame) -> Float[Numbers, "3"]:
         """The axis in the ground's axes."""
         return a.direction(self.triad_a[0])
 
-    def cosines(self, a: Frame, b: Frame) -> Float[Array, "3 3"]:
+    def cosines(self, a: Frame, b: Frame) -> Float[Numbers, "3 3"]:
         """Of the angles between the unit vectors of a (rows) and those of b (columns): the identity at the start."""
         return products(a.directions(self.triad_a), b.directions(self.triad_b))
 
-    def angle(self, a: Frame, b: Frame) -> Float[Array, ""]:
+    def angle(self, a: Frame, b: Frame) -> Float[Numbers, ""]:
         """Rotation of b against a about the axis since the start, up to full turns."""
         _, cosine, sine = product(a.directions(self.triad_a), b.direction(self.triad_b[1]))
         lost = sine**2 + cosine**2 < 1e-20  # b's second vector points along the axis: there is no angle, and no derivative
         return jnp.arctan2(jnp.where(lost, 0.0, sine), jnp.where(lost, 1.0, cosine))
 
-    def angle_rate(self, a: Frame, b: Frame) -> Float[Array, ""]:
+    def angle_rate(self, a: Frame, b: Frame) -> Float[Numbers, ""]:
         return fused_dot(self.direction(a), b.angular_velocity - a.angular_velocity)
 
-    def offset(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+    def offset(self, a: Frame, b: Frame) -> Float[Numbers, "3"]:
         """From the point on a to the point on b, in the ground's axes."""
         return b.point(self.point_b) - a.point(self.point_a)
 
-    def components(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+    def components(self, a: Frame, b: Frame) -> Float[Numbers, "3"]:
         """The offset along the unit vectors of a."""
         return product(a.directions(self.triad_a), self.offset(a, b))
 
-    def component_rates(self, a: Frame, b: Frame) -> Float[Array, "3"]:
+    def component_rates(self, a: Frame, b: Frame) -> Float[Numbers, "3"]:
         """Their derivatives by time."""
         drift = b.point_velocity(self.point_b) - a.point_velocity(self.point_a)
         return product(a.directions(self.triad_a), drift - cross(a.angular_velocity, self.offset(a, b)))
 
-    def travel(self, a: Frame, b: Frame) -> Float[Array, ""]:
+    def travel(self, a: Frame, b: Frame) -> Float[Numbers, ""]:
         """Displacement of b against a along the axis since the start."""
         return fused_dot(self.direction(a), self.offset(a, b))

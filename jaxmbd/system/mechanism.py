@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from .._numbers import Number
 from .equations import AbstractSystem
-from .forces.base import AbstractForce
-from .forces.gravity import Gravity
-from .frames import Frame, Wrench, embed, ground_frame
+from .forces.base import AbstractField, AbstractForce
+from .frames import Frame, Wrench, ground_frame
 from .joints.penalties import penalty_wrench
 from .observing import energy
 from .observing.reactions import joint_reactions, multiplier_forces
@@ -29,7 +29,7 @@ class AbstractMechanism(AbstractSystem):
     body_groups: eqx.AbstractVar[tuple[BodyGroup, ...]]
     joint_groups: eqx.AbstractVar[tuple[ElementGroup, ...]]
     force_groups: eqx.AbstractVar[tuple[ElementGroup, ...]]
-    gravity: eqx.AbstractVar[tuple[Gravity, ...]]
+    fields: eqx.AbstractVar[tuple[AbstractField, ...]]
     planar: eqx.AbstractVar[bool]
     layout: eqx.AbstractVar[Layout]
     redundant: eqx.AbstractVar[bool]
@@ -217,7 +217,7 @@ class AbstractMechanism(AbstractSystem):
         geometry = self.geometry
         return (
             LazyAngles(self.joint_groups, geometry.joints, frames, self.last_angles, 0),
-            LazyAngles(self.force_groups, geometry.forces, frames, self.last_angles, self.layout.joint_angles),
+            LazyAngles(self.force_groups, geometry.forces, frames, self.last_angles, self.layout.joint_angle_count),
         )
 
     def angles(self, q):
@@ -225,11 +225,11 @@ class AbstractMechanism(AbstractSystem):
         return jnp.concatenate([jnp.zeros(0), *(a.ravel() for a in joints), *(a.ravel() for a in forces)])
 
     def first_angles(self):
-        return jnp.zeros(self.layout.angles)
+        return jnp.zeros(self.layout.angle_count)
 
     # --- constraints ------------------------------------------------------------------------------------------------------------------
 
-    def _joint_rows(self, q: Array, t: Array, penalty: bool) -> list[Array]:
+    def _joint_rows(self, q: Array, t: Number, penalty: bool) -> list[Array]:
         """Rows (n, width) of the joint groups that are held by multipliers, or of those held by penalties."""
         frames = self.places(q)
         angles, _ = self._angles(frames)
@@ -245,7 +245,7 @@ class AbstractMechanism(AbstractSystem):
         rows = [*self._joint_rows(q, t, penalty=False), *own]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *(row.ravel() for row in rows)])
 
-    def _penalties(self, frames: Frame, t: Array) -> dict[int, tuple[Array, Wrench]]:
+    def _penalties(self, frames: Frame, t: Number) -> dict[int, tuple[Array, Wrench]]:
         """By the number of the joint group: what stands in for the multipliers (n, width), and wrenches (n, moving bodies, 3)."""
         angles, _ = self._angles(frames)
         ground = len(self.body_names)
@@ -261,7 +261,7 @@ class AbstractMechanism(AbstractSystem):
             if group.element.penalty is not None
         }
 
-    def penalty_multipliers(self, q: Array, v: Array, t: Array) -> dict[int, Float[Array, "n rows"]]:
+    def penalty_multipliers(self, q: Array, v: Array, t: Number) -> dict[int, Float[Array, "n rows"]]:
         """k Phi + c Phi' of every penalty row, which stands in for a multiplier; by the number of the joint group."""
         return {number: multipliers for number, (multipliers, _) in self._penalties(self.frames(q, v), t).items()}
 
@@ -270,7 +270,7 @@ class AbstractMechanism(AbstractSystem):
     def multiplier_forces(self):
         return multiplier_forces(self)
 
-    def _wrenches(self, frames: Frame, t: Array, x: Array, multipliers: Array | None, wanted: Callable[[AbstractForce], bool]) -> Wrench:
+    def _wrenches(self, frames: Frame, t: Number, x: Array, multipliers: Array | None, wanted: Callable[[AbstractForce], bool]) -> Wrench:
         """On every body, the sum over the force elements that are wanted."""
         acting = self._wrenches_by_group(frames, t, x, multipliers, wanted)
         owner = [body for group, _ in acting for bodies in group.bodies for body in bodies]
@@ -279,7 +279,7 @@ class AbstractMechanism(AbstractSystem):
     def _wrenches_by_group(
         self,
         frames: Frame,
-        t: Array,
+        t: Number,
         x: Array,
         multipliers: Array | None,
         wanted: Callable[[AbstractForce], bool] = lambda element: True,
@@ -325,16 +325,25 @@ class AbstractMechanism(AbstractSystem):
             start += n * width
         return jnp.concatenate(parts)
 
-    def _weights(self, *only: Gravity) -> Float[Array, "bodies 3"]:
-        masses = jnp.concatenate([group.body.mass for group in self.body_groups])
-        return masses[:, None] * sum((embed(g.acceleration) for g in only or self.gravity), jnp.zeros(3))
+    def masses(self) -> Float[Array, "bodies"]:
+        return jnp.concatenate([group.body.mass for group in self.body_groups])
+
+    def each_in(self, function: Callable[..., Array], frames: Frame, *shared: Number) -> Array:
+        """function(mass, frame, *shared) of every body in a field."""
+        moving = jax.tree.map(lambda leaf: leaf[:-1], frames)
+        return jax.vmap(lambda mass, frame: function(mass, frame, *shared))(self.masses(), moving)
+
+    def field_forces(self, frames: Frame, t: Number) -> Float[Array, "bodies 3"]:
+        """Of all fields together, on every body."""
+        return sum((self.each_in(field.force, frames, t) for field in self.fields), jnp.zeros((len(self.body_names), 3)))
 
     def force(self, q, v, t, *rest):
         quadratic = self._by_body(lambda body, q, v: body.velocity_force(q, v), q, v)
         *x, multipliers = rest if self.multiplier_forces() else (*rest, None)
-        applied = self._wrenches(self.frames(q, v), t, x[0] if x else self.x0, multipliers, lambda element: not element.stiff)
-        if self.gravity:
-            applied = Wrench(applied.force + self._weights(), applied.torque)
+        frames = self.frames(q, v)
+        applied = self._wrenches(frames, t, x[0] if x else self.x0, multipliers, lambda element: not element.stiff)
+        if self.fields:
+            applied = Wrench(applied.force + self.field_forces(frames, t), applied.torque)
         return self._generalize(q, applied) + jnp.concatenate([part.ravel() for part in quadratic])
 
     def stiff_force(self, q, v, t, *x):

@@ -149,9 +149,9 @@ def _catalogue(system: "System") -> dict[str, _Place]:
                     found[".".join((owner, *path))] = place
                     if len(path) > 1 and path[0] in _TRANSPARENT:
                         found.setdefault(".".join((owner, *path[1:])), place)
-    for g, gravity in enumerate(system.gravity):
-        for path, spec, _ in _leaves(gravity):
-            found[".".join((gravity.name, *path))] = _Place(("gravity", g, *path), None, f"force {gravity.name!r}", spec)
+    for i, field in enumerate(system.fields):
+        for path, spec, given in _leaves(field):
+            found[".".join((field.name, *path))] = _Place(("fields", i, *path), None, field.label, spec, given)
     return found
 
 

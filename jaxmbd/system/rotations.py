@@ -9,7 +9,9 @@ import operator
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
+
+from .._numbers import Numbers
 
 _CROSS = np.zeros((3, 3, 3))
 for _i, _j, _k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
@@ -28,26 +30,26 @@ for _i in range(3):
 _PLANE, _TURN, _UPRIGHT = np.diag([1.0, 1.0, 0.0]), _CROSS[2].T, np.diag([0.0, 0.0, 1.0])
 
 
-def skew(u: Float[Array, "3"]) -> Float[Array, "3 3"]:
+def skew(u: Float[Numbers, "3"]) -> Float[Numbers, "3 3"]:
     """The matrix of u x."""
     return jnp.sum(_CROSS.swapaxes(1, 2) * u, axis=2)
 
 
-def cross(u: Float[Array, "3"], w: Float[Array, "3"]) -> Float[Array, "3"]:
+def cross(u: Float[Numbers, "3"], w: Float[Numbers, "3"]) -> Float[Numbers, "3"]:
     return jnp.stack([u[1] * w[2] - u[2] * w[1], u[2] * w[0] - u[0] * w[2], u[0] * w[1] - u[1] * w[0]])
 
 
-def dot(u: Float[Array, "... n"], w: Float[Array, "... n"]) -> Float[Array, "..."]:
+def dot(u: Float[Numbers, "... n"], w: Float[Numbers, "... n"]) -> Float[Numbers, "..."]:
     """u . w as a reduction: XLA computes it once for all that need it."""
     return jnp.sum(u * w, axis=-1)
 
 
-def fused_dot(u: Float[Array, "... n"], w: Float[Array, "... n"]) -> Float[Array, "..."]:
+def fused_dot(u: Float[Numbers, "... n"], w: Float[Numbers, "... n"]) -> Float[Numbers, "..."]:
     """u . w written out, for the reasons of `product`: where few need it, for XLA computes it again in each."""
     return _add_up(u * w)
 
 
-def product(A: Float[Array, "m n"], u: Float[Array, "n"]) -> Float[Array, "m"]:
+def product(A: Float[Numbers, "m n"], u: Float[Numbers, "n"]) -> Float[Numbers, "m"]:
     """A u, the terms of each row written out.
 
     XLA fuses that with its surroundings, where a product of matrices is a kernel of its own; and at every call its runtime on a CPU
@@ -56,23 +58,23 @@ def product(A: Float[Array, "m n"], u: Float[Array, "n"]) -> Float[Array, "m"]:
     return _add_up(A * u)
 
 
-def products(rows: Float[Array, "m n"], others: Float[Array, "k n"]) -> Float[Array, "m k"]:
+def products(rows: Float[Numbers, "m n"], others: Float[Numbers, "k n"]) -> Float[Numbers, "m k"]:
     """The dot product of each row with each of the others, written out too."""
     return _add_up(rows[:, None] * others)
 
 
-def _add_up(terms: Float[Array, "... n"]) -> Float[Array, "..."]:
+def _add_up(terms: Float[Numbers, "... n"]) -> Float[Numbers, "..."]:
     parts = jax.lax.split(terms, (1,) * terms.shape[-1], axis=terms.ndim - 1)
     return jnp.squeeze(functools.reduce(operator.add, parts), -1)
 
 
-def invert_symmetric(A: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
+def invert_symmetric(A: Float[Numbers, "3 3"]) -> Float[Numbers, "3 3"]:
     """The inverse of a symmetric 3 x 3 matrix by cofactors: no call that breaks up a compiled step."""
     cofactors = jnp.stack([cross(A[1], A[2]), cross(A[2], A[0]), cross(A[0], A[1])])
     return cofactors / fused_dot(A[0], cofactors[0])
 
 
-def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
+def rotation_matrix(p: Float[Numbers, "4"]) -> Float[Numbers, "3 3"]:
     """A(p) = E G^T, body axes to ground axes."""
     # Written out: as a product with a constant tensor it takes ten times as long, most of it multiplications by zero.
     e0, e1, e2, e3 = p[0], p[1], p[2], p[3]
@@ -86,12 +88,12 @@ def rotation_matrix(p: Float[Array, "4"]) -> Float[Array, "3 3"]:
     return jnp.stack([jnp.stack(row) for row in rows])
 
 
-def ground_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
+def ground_rates(p: Float[Numbers, "4"]) -> Float[Numbers, "3 4"]:
     """E(p): omega in the ground's axes is 2 E p'."""
     return jnp.sum(_GROUND * p, axis=2)
 
 
-def body_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
+def body_rates(p: Float[Numbers, "4"]) -> Float[Numbers, "3 4"]:
     """G(p): omega in the body's axes is 2 G p'."""
     return jnp.sum(_BODY * p, axis=2)
 
@@ -99,32 +101,32 @@ def body_rates(p: Float[Array, "4"]) -> Float[Array, "3 4"]:
 # The same as products, without the matrices.
 
 
-def to_ground(p: Float[Array, "4"], rates: Float[Array, "4"]) -> Float[Array, "3"]:
+def to_ground(p: Float[Numbers, "4"], rates: Float[Numbers, "4"]) -> Float[Numbers, "3"]:
     """E(p) u"""
     return p[0] * rates[1:] - rates[0] * p[1:] + cross(p[1:], rates[1:])
 
 
-def to_body(p: Float[Array, "4"], rates: Float[Array, "4"]) -> Float[Array, "3"]:
+def to_body(p: Float[Numbers, "4"], rates: Float[Numbers, "4"]) -> Float[Numbers, "3"]:
     """G(p) u"""
     return p[0] * rates[1:] - rates[0] * p[1:] - cross(p[1:], rates[1:])
 
 
-def from_ground(p: Float[Array, "4"], w: Float[Array, "3"]) -> Float[Array, "4"]:
+def from_ground(p: Float[Numbers, "4"], w: Float[Numbers, "3"]) -> Float[Numbers, "4"]:
     """E(p)^T w"""
     return jnp.concatenate([-fused_dot(p[1:], w)[None], p[0] * w - cross(p[1:], w)])
 
 
-def from_body(p: Float[Array, "4"], w: Float[Array, "3"]) -> Float[Array, "4"]:
+def from_body(p: Float[Numbers, "4"], w: Float[Numbers, "3"]) -> Float[Numbers, "4"]:
     """G(p)^T w"""
     return jnp.concatenate([-fused_dot(p[1:], w)[None], p[0] * w + cross(p[1:], w)])
 
 
-def planar_rotation(angle: Float[Array, ""]) -> Float[Array, "3 3"]:
+def planar_rotation(angle: Float[Numbers, ""]) -> Float[Numbers, "3 3"]:
     """Rotation about z."""
     return jnp.cos(angle) * _PLANE + jnp.sin(angle) * _TURN + _UPRIGHT
 
 
-def rotation_vector(A: Float[Array, "3 3"]) -> Float[Array, "3"]:
+def rotation_vector(A: Float[Numbers, "3 3"]) -> Float[Numbers, "3"]:
     """Axis times angle of a rotation by less than half a turn, smooth at zero.
 
     The vector part of A is sin(angle) axis, half its trace - 1 the cosine; the factor angle / sin(angle) is replaced by its series near
@@ -139,7 +141,7 @@ def rotation_vector(A: Float[Array, "3 3"]) -> Float[Array, "3"]:
     return factor * s
 
 
-def torque_of_moment(turn: Float[Array, "3"], moment: Float[Array, "3"]) -> Float[Array, "3"]:
+def torque_of_moment(turn: Float[Numbers, "3"], moment: Float[Numbers, "3"]) -> Float[Numbers, "3"]:
     """The torque that does the work moment . d(turn) on a body whose rotation vector is `turn`, by less than a full turn.
 
     The rotation vector does not change by the rotation itself but by its part along the axis and by J^-1 of the rest: the torque is J^-T moment,
@@ -155,7 +157,7 @@ def torque_of_moment(turn: Float[Array, "3"], moment: Float[Array, "3"]) -> Floa
     return moment + 0.5 * across + c * cross(turn, across)
 
 
-def half_turn(vector: Float[Array, "3"]) -> tuple[Float[Array, ""], Float[Array, "3"]]:
+def half_turn(vector: Float[Numbers, "3"]) -> tuple[Float[Numbers, ""], Float[Numbers, "3"]]:
     """The Euler parameters of a rotation by axis times angle: cosine of half the angle, and sine of it times the axis.
 
     The angle is exact to its eighth power, off by 1e-5 of itself at a quarter turn; the parameters have the length one to rounding. Rational,
@@ -167,12 +169,12 @@ def half_turn(vector: Float[Array, "3"]) -> tuple[Float[Array, ""], Float[Array,
     return (1.0 - square) / (1.0 + square), 2.0 / (1.0 + square) * tangent
 
 
-def unit(u: Float[Array, "n"]) -> Float[Array, "n"]:
+def unit(u: Float[Numbers, "n"]) -> Float[Numbers, "n"]:
     """u over its length; directions are checked not to be zero when they are read."""
     return u / jnp.sqrt(u @ u)
 
 
-def triad(axis: Float[Array, "3"]) -> tuple[Float[Array, "3"], Float[Array, "3"], Float[Array, "3"]]:
+def triad(axis: Float[Numbers, "3"]) -> tuple[Float[Numbers, "3"], Float[Numbers, "3"], Float[Numbers, "3"]]:
     """Right-handed unit vectors (t, n, k) with t along the axis. For an axis in the x-y plane n lies in that plane and k is z."""
     t = unit(axis)
     upright = jnp.abs(t[2]) > 0.7

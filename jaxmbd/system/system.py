@@ -8,7 +8,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from . import naming
-from .forces.gravity import Gravity
+from .forces.base import AbstractField
 from .mechanism import AbstractMechanism
 from .stacked import stiff
 from .stacked.groups import BodyGroup, ElementGroup, Geometry, gather
@@ -24,7 +24,7 @@ class System(AbstractMechanism):
     body_groups: tuple[BodyGroup, ...]
     joint_groups: tuple[ElementGroup, ...]
     force_groups: tuple[ElementGroup, ...]
-    gravity: tuple[Gravity, ...]
+    fields: tuple[AbstractField, ...]
     planar: bool = eqx.field(static=True)
     layout: Layout = eqx.field(static=True)
     redundant: bool = eqx.field(static=True, default=False)
@@ -60,7 +60,7 @@ class System(AbstractMechanism):
             body_groups=_numbered("body", self.body_groups),
             joint_groups=_numbered("joint", self.joint_groups),
             force_groups=_numbered("force", self.force_groups),
-            gravity=tuple(g.renamed(f"gravity {i}") for i, g in enumerate(self.gravity)),
+            fields=tuple(field.renamed(f"field {i}") for i, field in enumerate(self.fields)),
             redundant_joints=(),
         )
 
@@ -131,8 +131,8 @@ class Prepared(AbstractMechanism):
         return self.system.force_groups
 
     @property
-    def gravity(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.system.gravity
+    def fields(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.fields
 
     @property
     def planar(self):  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -76,17 +76,6 @@ class TestOrder:
         assert order(errors[:, 1]) == pytest.approx(2.0, abs=0.2)
         assert np.all(errors[:, 2] < 1e-5)  # nothing pulls at the normalisation of the Euler parameters; what Newton leaves, 1e-12 over h^2
 
-    def test_differential_states_are_second_order(self):
-        system = DrivenFilter()
-        exact = system.exact([END])[0]
-        errors = []
-        for step in (0.04, 0.02, 0.01):
-            final = mbd.simulate(system, END, integrator=TIGHT, step=step).final
-            errors.append([abs(float(final.q[0]) - exact[0]), abs(float(final.x[0]) - exact[2])])
-        errors = np.array(errors)
-        assert order(errors[:, 0]) == pytest.approx(2.0, abs=0.2)
-        assert order(errors[:, 1]) == pytest.approx(2.0, abs=0.2)
-
 
 @pytest.fixture(scope="module")
 def runs(pendulum):

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from ..._numbers import Numbers
 from ...solvers import linear
 from ...system.equations import AbstractSystem, constraint_jacobian
 from ...system.naming import find_coordinates
@@ -29,10 +30,10 @@ _PLACES = 1e-2
 class Partition(eqx.Module):
     """A choice of independent coordinates. It belongs to the discrete memory of a run: it has no derivative."""
 
-    independent: Int[Array, "y"]
+    independent: Int[Numbers, "*runs y"]
     """places in q"""
-    dependent: Int[Array, "u"]
-    limit: Float[Array, ""]
+    dependent: Int[Numbers, "*runs u"]
+    limit: Float[Numbers, "*runs"]
     """The choice is reconsidered when the slope of a dependent coordinate exceeds this."""
 
     def merge(self, y: Float[Array, "y"], u: Float[Array, "u"]) -> Float[Array, "q"]:

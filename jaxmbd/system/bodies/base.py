@@ -15,6 +15,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
 from ..observable import BODY, Observable
 from ..parameters import Parameter, read_fields, read_name
@@ -24,7 +25,7 @@ class AbstractBody(eqx.Module):
     """One body. The methods see a single body; the system maps them over all bodies of the kind."""
 
     name: eqx.AbstractVar[str]
-    mass: eqx.AbstractVar[Float[Array, ""]]
+    mass: eqx.AbstractVar[Float[Numbers, "*stack"]]
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
     has_orientation: eqx.AbstractClassVar[bool]
     driven: ClassVar[bool] = False

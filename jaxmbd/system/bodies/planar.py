@@ -4,8 +4,9 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame, embed
 from ..observable import PLANAR_ANGLE, TURNING, Observable
 from ..parameters import Parameter, positive, scalar, vector
@@ -20,17 +21,17 @@ class PlanarBody(AbstractBody):
     """A rigid body in the x-y plane; `position` is its centre of mass."""
 
     name: str = eqx.field(static=True)
-    mass: Float[Array, ""]
+    mass: Float[Numbers, "*stack"]
     """kg"""
-    inertia: Float[Array, ""]
+    inertia: Float[Numbers, "*stack"]
     """kg m^2, about the centre of mass"""
-    position: Float[Array, "2"]
+    position: Float[Numbers, "*stack 2"]
     """m, initial"""
-    angle: Float[Array, ""]
+    angle: Float[Numbers, "*stack"]
     """rad, initial"""
-    velocity: Float[Array, "2"]
+    velocity: Float[Numbers, "*stack 2"]
     """m/s, initial"""
-    angular_velocity: Float[Array, ""]
+    angular_velocity: Float[Numbers, "*stack"]
     """rad/s, initial"""
     has_orientation: ClassVar[bool] = True
     observables: ClassVar[dict[str, Observable]] = PLANAR_ANGLE | TURNING

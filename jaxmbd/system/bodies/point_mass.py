@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame, embed
 from ..parameters import Parameter, positive, vector
 from .base import AbstractBody
@@ -16,11 +17,11 @@ class PointMass(AbstractBody):
     """A mass without extension, in the plane or in space, as its position has two or three components."""
 
     name: str = eqx.field(static=True)
-    mass: Float[Array, ""]
+    mass: Float[Numbers, "*stack"]
     """kg"""
-    position: Float[Array, "d"]
+    position: Float[Numbers, "*stack d"]
     """m, initial"""
-    velocity: Float[Array, "d"]
+    velocity: Float[Numbers, "*stack d"]
     """m/s, initial"""
     has_orientation: ClassVar[bool] = False
     parameters: ClassVar[dict[str, Parameter]] = {

@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
 from ..observable import EULER_PARAMETERS, TURNING, Observable
 from ..parameters import Parameter, is_traced, positive, vector
@@ -67,17 +68,17 @@ class RigidBody(AbstractBody):
     """
 
     name: str = eqx.field(static=True)
-    mass: Float[Array, ""]
+    mass: Float[Numbers, "*stack"]
     """kg"""
-    inertia: Float[Array, "3 3"]
+    inertia: Float[Numbers, "*stack 3 3"]
     """kg m^2, about the centre of mass in body axes; three numbers are principal moments"""
-    position: Float[Array, "3"]
+    position: Float[Numbers, "*stack 3"]
     """m, initial"""
-    orientation: Float[Array, "4"]
+    orientation: Float[Numbers, "*stack 4"]
     """initial Euler parameters (e0, e1, e2, e3), scalar first; a rotation matrix is accepted too"""
-    velocity: Float[Array, "3"]
+    velocity: Float[Numbers, "*stack 3"]
     """m/s, initial"""
-    angular_velocity: Float[Array, "3"]
+    angular_velocity: Float[Numbers, "*stack 3"]
     """rad/s, initial, in the ground's axes"""
     has_orientation: ClassVar[bool] = True
     observables: ClassVar[dict[str, Observable]] = EULER_PARAMETERS | TURNING

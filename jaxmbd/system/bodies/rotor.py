@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
 from ..observable import ROTOR_ANGLE, TURNING, WORKER, Observable
 from ..parameters import Parameter, nonzero_vector, positive, scalar, vector
@@ -23,19 +24,19 @@ class Rotor(AbstractBody):
     """
 
     name: str = eqx.field(static=True)
-    mass: Float[Array, ""]
+    mass: Float[Numbers, "*stack"]
     """kg"""
-    inertia: Float[Array, ""]
+    inertia: Float[Numbers, "*stack"]
     """kg m^2, about the axis; counts in the kinetic energy only"""
-    axis: Float[Array, "3"]
+    axis: Float[Numbers, "*stack 3"]
     """direction of the axis, in the ground's axes"""
-    speed: Float[Array, ""]
+    speed: Float[Numbers, "*stack"]
     """rad/s, about the axis"""
-    position: Float[Array, "3"]
+    position: Float[Numbers, "*stack 3"]
     """m, initial, of the centre of mass, which lies on the axis"""
-    velocity: Float[Array, "3"]
+    velocity: Float[Numbers, "*stack 3"]
     """m/s, initial"""
-    angle: Float[Array, ""]
+    angle: Float[Numbers, "*stack"]
     """rad, initial"""
     free: str = eqx.field(static=True)
     """the translations that forces move, of "xyz" """

@@ -13,8 +13,7 @@ from ..bodies.base import AbstractBody
 from ..checking import check_dimension
 from ..contact.base import AbstractContact
 from ..elements import AbstractElement, BodyName, ground
-from ..forces.base import AbstractForce
-from ..forces.gravity import Gravity
+from ..forces.base import AbstractField, AbstractForce
 from ..joints.base import AbstractJoint
 from ..parameters import is_traced, unknown
 from ..stacked.groups import BodyGroup, ElementGroup
@@ -31,7 +30,7 @@ class Model:
         self,
         bodies: Sequence[AbstractBody],
         joints: Sequence[AbstractJoint] = (),
-        forces: Sequence[AbstractForce | Gravity] = (),
+        forces: Sequence[AbstractForce | AbstractField] = (),
     ):
         self.bodies, self.joints, self.forces = _list("bodies", bodies), _list("joints", joints), _list("forces", forces)
         _check_types(self)
@@ -54,11 +53,9 @@ class Model:
                     f"body {body.name!r} and body {first!r} do not live in the same space: use either planar bodies (PlanarBody, "
                     "2-D PointMass) or spatial ones (RigidBody, 3-D PointMass)."
                 )
-        elements = [_complete(e, planar, self) for e in (*self.joints, *self.forces) if isinstance(e, AbstractElement)]
-        gravity = [f for f in self.forces if isinstance(f, Gravity)]
-        for g in gravity:
-            check_dimension(f"force {g.name!r}", "acceleration", g.acceleration, planar)
-        _warn_of_loose_bodies(self, bool(gravity))
+        elements = [_complete(e, planar, self) for e in (*self.joints, *self.forces)]
+        fields = [e for e in elements if isinstance(e, AbstractField)]
+        _warn_of_loose_bodies(self, fields)
 
         body_groups = tuple(BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies))
         order = {name: i for i, name in enumerate(name for group in body_groups for name in group.names)}
@@ -69,7 +66,7 @@ class Model:
             body_groups,
             joint_groups,
             force_groups,
-            tuple(jax.tree.map(jnp.asarray, g) for g in gravity),
+            tuple(jax.tree.map(jnp.asarray, field) for field in fields),
             planar,
             Layout.of(body_groups, joint_groups, force_groups),
         )
@@ -99,7 +96,7 @@ def _check_types(model: Model) -> None:
     for items, kind, types in (
         (model.bodies, "bodies", AbstractBody),
         (model.joints, "joints", AbstractJoint),
-        (model.forces, "forces", AbstractForce | Gravity),
+        (model.forces, "forces", AbstractForce | AbstractField),
     ):
         for item in items:
             if not isinstance(item, types):
@@ -115,8 +112,6 @@ def _check_names(model: Model) -> None:
             seen[item.name] = f"a {kind}"
     known = {body.name: body for body in model.bodies}
     for element in (*model.joints, *model.forces):
-        if isinstance(element, Gravity):
-            continue
         for position, name in enumerate(element.bodies):
             if name == ground.name:
                 continue
@@ -164,15 +159,18 @@ def _differences(one: AbstractBody, other: AbstractBody) -> list[str]:
     return [field for field, a, b in pairs if not is_traced(a, b) and not np.array_equal(a, b)]
 
 
-def _warn_of_loose_bodies(model: Model, has_gravity: bool) -> None:
-    touched = {name for e in (*model.joints, *model.forces) if isinstance(e, AbstractElement) for name in e.bodies}
+def _warn_of_loose_bodies(model: Model, fields: Sequence[AbstractField]) -> None:
+    touched = {name for e in (*model.joints, *model.forces) for name in e.bodies}
     loose = [body.name for body in model.bodies if body.name not in touched]
-    if loose and not has_gravity:
+    if loose and not fields:
         names = ", ".join(map(repr, loose))
         warnings.warn(f"no joint or force acts on body {names}: its centre of mass will keep its velocity.", stacklevel=4)
-    elif loose and (model.joints or len(model.forces) > 1):
-        names = ", ".join(map(repr, loose))
-        warnings.warn(f"no joint and no force but gravity acts on body {names}: it will fall freely.", stacklevel=4)
+    elif loose and (model.joints or len(model.forces) > len(fields)):
+        names, acting = ", ".join(map(repr, loose)), ", ".join(field.name for field in fields)
+        warnings.warn(
+            f"no joint and no force but {acting} acts on body {names}: it will fall freely.",
+            stacklevel=4,
+        )
 
 
 def _complete(element: AbstractElement, planar: bool, model: Model) -> AbstractElement:

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..forces.base import AbstractForce
 from ..frames import Frame, Wrench, norm, pair_wrench
 from ..observable import CONTACT, Observable
@@ -27,31 +28,31 @@ class ContactLoads(eqx.Module):
     """What a contact does. In the plane slip and friction are one number, along the normal turned by +90 degrees; in space vectors in the
     ground's axes."""
 
-    gap: Float[Array, "..."]
+    gap: Float[Numbers, "..."]
     """m; negative: the bodies overlap"""
-    normal_force: Float[Array, "..."]
+    normal_force: Float[Numbers, "..."]
     """N; negative only where an adhesive law pulls"""
-    slip: Float[Array, "..."]
+    slip: Float[Numbers, "..."]
     """m/s, of the first body over the second"""
-    friction: Float[Array, "..."]
+    friction: Float[Numbers, "..."]
     """N, on the first body"""
-    slip_speed: Float[Array, "..."]
+    slip_speed: Float[Numbers, "..."]
     """m/s, not negative"""
-    spin: Float[Array, "..."]
+    spin: Float[Numbers, "..."]
     """rad/s, of the first body against the second about the normal"""
-    spin_torque: Float[Array, "..."]
+    spin_torque: Float[Numbers, "..."]
     """N m, on the first body about the normal"""
-    power: Float[Array, "... 2"]
+    power: Float[Numbers, "... 2"]
     """W, the rate at which the contact changes the energy of the first and of the second body"""
-    point: Float[Array, "... d"]
+    point: Float[Numbers, "... d"]
     """m, where it acts"""
-    normal: Float[Array, "... d"]
+    normal: Float[Numbers, "... d"]
     """unit vector along which the first body is pushed"""
-    pressure: Float[Array, "..."] | None
+    pressure: Float[Numbers, "..."] | None
     """Pa, the largest; None: the normal law does not know its spot"""
-    film: Float[Array, "..."] | None
+    film: Float[Numbers, "..."] | None
     """m, central thickness of the lubricant film, zero in an open contact; None: the friction law knows of none"""
-    minimum_film: Float[Array, "..."] | None
+    minimum_film: Float[Numbers, "..."] | None
     """m, its smallest thickness"""
 
 

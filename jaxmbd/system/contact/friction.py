@@ -12,6 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from ..._numbers import Numbers
 from ..frames import norm
 from ..parameters import Order, Parameter, following, not_negative, positive, read_fields
 from ..rotations import fused_dot
@@ -30,15 +31,15 @@ _STATIC = (Order("kinetic", "static", "exchange them", may_be_equal=True),)
 class Sliding(eqx.Module):
     """What a friction law may know of its contact."""
 
-    slip: Float[Array, "k"]
+    slip: Float[Numbers, "*stack k"]
     """m/s, of the first body over the second"""
-    depth: Float[Array, ""]
+    depth: Float[Numbers, "*stack"]
     """m, negative: a gap"""
-    spin: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.zeros(()))
+    spin: Float[Numbers, "*stack"] = eqx.field(default_factory=lambda: jnp.zeros(()))
     """rad/s, of the first body against the second about the normal"""
-    entrainment: Float[Array, "k"] | None = None
+    entrainment: Float[Numbers, "*stack k"] | None = None
     """m/s, mean velocity of the two surfaces relative to the moving spot: what draws lubricant into it"""
-    normal_force: Float[Array, ""] = eqx.field(default_factory=lambda: jnp.ones(()))
+    normal_force: Float[Numbers, "*stack"] = eqx.field(default_factory=lambda: jnp.ones(()))
     """N"""
     spot: ContactEllipse | None = None
     """the size of the spot; None: the normal law does not know it"""
@@ -107,15 +108,15 @@ class Coulomb(AbstractFriction):
     and a slow slip under fast spin most of all.
     """
 
-    kinetic: Float[Array, ""]
+    kinetic: Float[Numbers, "*stack"]
     """mu_k"""
-    static: Float[Array, ""] | None
+    static: Float[Numbers, "*stack"] | None
     """mu_s, near rest; None: that of sliding, whatever it is set to"""
-    stribeck_velocity: Float[Array, ""]
+    stribeck_velocity: Float[Numbers, "*stack"]
     """v_s, m/s: how fast the coefficient falls from static to kinetic"""
-    regularisation: Float[Array, ""]
+    regularisation: Float[Numbers, "*stack"]
     """v_r, m/s: the slip at which friction has reached 71 % of its limit"""
-    viscous: Float[Array, ""]
+    viscous: Float[Numbers, "*stack"]
     """sigma, s/m"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "kinetic": _COEFFICIENT,
@@ -186,19 +187,19 @@ class LuGre(AbstractFriction):
     ```
     """
 
-    bristle_stiffness: Float[Array, ""]
+    bristle_stiffness: Float[Numbers, "*stack"]
     """sigma_0, 1/m"""
-    static: Float[Array, ""]
+    static: Float[Numbers, "*stack"]
     """mu_s, coefficient at the onset of sliding"""
-    kinetic: Float[Array, ""] | None
+    kinetic: Float[Numbers, "*stack"] | None
     """mu_k, coefficient of fast sliding; None: the static one, whatever it is set to"""
-    stribeck_velocity: Float[Array, ""]
+    stribeck_velocity: Float[Numbers, "*stack"]
     """v_s, m/s: how fast the coefficient falls from static to kinetic"""
-    exponent: Float[Array, ""]
+    exponent: Float[Numbers, "*stack"]
     """gamma"""
-    bristle_damping: Float[Array, ""]
+    bristle_damping: Float[Numbers, "*stack"]
     """sigma_1, s/m"""
-    viscous: Float[Array, ""]
+    viscous: Float[Numbers, "*stack"]
     """sigma_2, s/m"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "bristle_stiffness": positive("1/m"),

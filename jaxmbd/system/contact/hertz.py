@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import norm
 from ..parameters import Parameter, is_traced, positive, read, read_fields, scalar, usable, vector
 
@@ -36,11 +37,11 @@ _SHALLOWEST = 1e-15
 class Material(eqx.Module):
     """An isotropic elastic material."""
 
-    elastic_modulus: Float[Array, ""]
+    elastic_modulus: Float[Numbers, "*stack"]
     """E, Pa"""
-    poisson_ratio: Float[Array, ""]
+    poisson_ratio: Float[Numbers, "*stack"]
     """nu"""
-    density: Float[Array, ""] | None
+    density: Float[Numbers, "*stack"] | None
     """kg/m^3; contact does not ask for it"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "elastic_modulus": positive("Pa"),
@@ -51,12 +52,12 @@ class Material(eqx.Module):
     def __init__(self, elastic_modulus: Any, poisson_ratio: Any = 0.3, density: Any = None):
         read_fields(self, "the material", self.parameters, elastic_modulus=elastic_modulus, poisson_ratio=poisson_ratio, density=density)
 
-    def compliance(self) -> Array:
+    def compliance(self) -> Numbers:
         """(1 - nu^2) / E, 1/Pa"""
         return (1.0 - self.poisson_ratio**2) / self.elastic_modulus
 
 
-def effective_modulus(a: Material, b: Material | None = None) -> Array:
+def effective_modulus(a: Material, b: Material | None = None) -> Numbers:
     """E*, Pa, of two bodies in contact; of the same material if only one is given."""
     return 1.0 / (a.compliance() + (a if b is None else b).compliance())
 
@@ -64,15 +65,15 @@ def effective_modulus(a: Material, b: Material | None = None) -> Array:
 class ContactEllipse(eqx.Module):
     """The spot of a point contact at any depth: its semi-axes are `major` and `minor` times the square root of the depth."""
 
-    major: Float[Array, ""]
+    major: Float[Numbers, "*stack"]
     """m^0.5"""
-    minor: Float[Array, ""]
+    minor: Float[Numbers, "*stack"]
     """m^0.5"""
-    second_kind: Float[Array, ""]
+    second_kind: Float[Numbers, "*stack"]
     """E(m), the elliptic integral; pi/2 for a circle, 1 for a long ellipse"""
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m, 1/(2 B): reduced radius of curvature along the minor axis, which balls roll along in a groove"""
-    modulus: Float[Array, ""]
+    modulus: Float[Numbers, "*stack"]
     """E*, Pa"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "major": positive("m^0.5"),
@@ -82,7 +83,7 @@ class ContactEllipse(eqx.Module):
         "modulus": positive("Pa"),
     }
 
-    def spin_arm(self, depth: Array) -> tuple[Array, Array]:
+    def spin_arm(self, depth: Array) -> tuple[Numbers, Numbers]:
         """(arm [m] of the torque mu N arm that friction resists spinning with, over a; a^2 [m^2]).
 
         The torque is 3/8 mu N a E(m) (Harris, "Rolling Bearing Analysis"), exact for Hertz's pressure and a constant coefficient.
@@ -102,7 +103,7 @@ class HertzPoint(eqx.Module):
     unless `angle` [rad] turns the second body's planes against the first's. Laws take it in place of a number: `Hertz(HertzPoint(...))`.
     """
 
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, N/m^1.5"""
     ellipse: ContactEllipse
 
@@ -156,7 +157,7 @@ class HertzPoint(eqx.Module):
         return jnp.where(loaded, jnp.where(loaded, ratio, 1.0) ** (1.0 / 3.0), 0.0)
 
 
-def line_stiffness(length: Any, material_a: Material, material_b: Material | None = None) -> Array:
+def line_stiffness(length: Any, material_a: Material, material_b: Material | None = None) -> Numbers:
     """N/m^(10/9), for `HertzLine`: Palmgren's depth = 1.36 (F / E*)^0.9 / length^0.8, in SI units and for any pair of materials.
 
     For steel these are the 3.84e-5 F^0.9 / length^0.8 (N, mm) of Palmgren, "Ball and Roller Bearing Engineering" (1959).

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..elements import Axis
 from ..forces.base import AbstractForce
 from ..frames import Frame, JointReaction, norm, pair_wrench
@@ -46,9 +47,9 @@ class JointFriction(AbstractForce):
     motions: tuple[str, ...] = eqx.field(static=True)
     """"travel", "turn": what the joint leaves free"""
     friction: AbstractFriction
-    radius: Float[Array, ""] | None
+    radius: Float[Numbers, "*stack"] | None
     """m, of the pin; None where the joint does not turn"""
-    length: Float[Array, ""] | None
+    length: Float[Numbers, "*stack"] | None
     """m, of the sleeve; None: short"""
     stiff: bool = eqx.field(static=True)
     shares_axis: ClassVar[bool] = True

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..parameters import Parameter, not_negative, positive, read_fields
 from .hertz import ContactEllipse, HertzPoint
 
@@ -69,9 +70,9 @@ class LinearContact(AbstractContactLaw):
     ```
     """
 
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, N/m"""
-    damping: Float[Array, ""]
+    damping: Float[Numbers, "*stack"]
     """c, N s/m"""
     adhesive: bool = eqx.field(static=True)
     """Whether the dashpot may pull, and jump at touch-down."""
@@ -101,7 +102,7 @@ class Hertz(AbstractContactLaw):
     The stiffness is a number, or a `HertzPoint` made from curvatures and materials.
     """
 
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, N/m^1.5"""
     ellipse: ContactEllipse | None
     """the spot; None: unknown"""
@@ -141,11 +142,11 @@ class HuntCrossley(AbstractContactLaw):
     ```
     """
 
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, N/m^n"""
-    damping: Float[Array, ""]
+    damping: Float[Numbers, "*stack"]
     """c, s/m"""
-    exponent: Float[Array, ""] | None
+    exponent: Float[Numbers, "*stack"] | None
     """n; None: 3/2, by a square root, which is cheaper than a power"""
     ellipse: ContactEllipse | None
     """the spot; None: unknown"""
@@ -189,13 +190,13 @@ class LankaraniNikravesh(AbstractContactLaw):
     ```
     """
 
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, N/m^n"""
-    restitution: Float[Array, ""]
+    restitution: Float[Numbers, "*stack"]
     """e"""
-    approach_speed: Float[Array, ""]
+    approach_speed: Float[Numbers, "*stack"]
     """v, m/s, at which the restitution is e"""
-    exponent: Float[Array, ""] | None
+    exponent: Float[Numbers, "*stack"] | None
     """n; None: 3/2, by a square root, which is cheaper than a power"""
     ellipse: ContactEllipse | None
     """the spot; None: unknown"""
@@ -236,9 +237,9 @@ class HertzLine(AbstractContactLaw):
     Palmgren's exponent; `line_stiffness(length, material)` gives k. With the damping c the restitution is that of `HuntCrossley`.
     """
 
-    stiffness: Float[Array, ""]
+    stiffness: Float[Numbers, "*stack"]
     """k, N/m^(10/9)"""
-    damping: Float[Array, ""]
+    damping: Float[Numbers, "*stack"]
     """c, s/m"""
     parameters: ClassVar[dict[str, Parameter]] = {"stiffness": positive("N/m^(10/9)"), "damping": not_negative("s/m")}
 

@@ -3,8 +3,9 @@
 from typing import Any, ClassVar
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import embed
 from ..parameters import Parameter, nonzero_vector, positive, vector
 from ..rotations import unit
@@ -21,13 +22,13 @@ class DiscLine(AbstractContact):
     disc is free. Forces act at the disc's nearest point to the line.
     """
 
-    centre: Float[Array, "2"]
+    centre: Float[Numbers, "*stack 2"]
     """m, of the disc; moves with a"""
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m"""
-    point: Float[Array, "2"]
+    point: Float[Numbers, "*stack 2"]
     """m, on the line; moves with b"""
-    normal: Float[Array, "2"]
+    normal: Float[Numbers, "*stack 2"]
     """direction, out of b"""
     dimension: ClassVar[int] = 2
     point_like: ClassVar[tuple[int, ...]] = (0,)
@@ -74,13 +75,13 @@ class DiscDisc(AbstractContact):
     have no normal: they do not push, and derivatives are finite.
     """
 
-    centre_a: Float[Array, "2"]
+    centre_a: Float[Numbers, "*stack 2"]
     """m, moves with a"""
-    radius_a: Float[Array, ""]
+    radius_a: Float[Numbers, "*stack"]
     """m"""
-    centre_b: Float[Array, "2"]
+    centre_b: Float[Numbers, "*stack 2"]
     """m, moves with b"""
-    radius_b: Float[Array, ""]
+    radius_b: Float[Numbers, "*stack"]
     """m"""
     dimension: ClassVar[int] = 2
     point_like: ClassVar[tuple[int, ...]] = (0, 1)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
 from ..parameters import Order, Parameter, positive
 from ..rotations import dot, unit
@@ -23,11 +24,11 @@ from .touch import Touch, direction, over
 
 
 class _InHollow(eqx.Module):
-    centre: Float[Array, "3"]
+    centre: Float[Numbers, "*stack 3"]
     """in a"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """in b"""
-    axis: Float[Array, "3"]
+    axis: Float[Numbers, "*stack 3"]
     """unit vector in b"""
 
 
@@ -50,19 +51,19 @@ class SphereGroove(AbstractContact):
     pitch_radius - (groove_radius - radius) at the outside, pitch_radius + (groove_radius - radius) at the inside.
     """
 
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m, of the ball"""
-    groove_radius: Float[Array, ""]
+    groove_radius: Float[Numbers, "*stack"]
     """m, of the groove's section; larger than that of the ball"""
-    pitch_radius: Float[Array, ""]
+    pitch_radius: Float[Numbers, "*stack"]
     """m, from the axis to the centres of the sections"""
-    axis: Float[Array, "3"]
+    axis: Float[Numbers, "*stack 3"]
     """direction, of the ring"""
-    centre: Float[Array, "3"] | None
+    centre: Float[Numbers, "*stack 3"] | None
     """m, of the ball; None: its centre of mass"""
-    point: Float[Array, "3"] | None
+    point: Float[Numbers, "*stack 3"] | None
     """m, on the ring's axis in the middle plane of the groove; None: the ring's centre of mass"""
-    towards: Float[Array, ""]
+    towards: Float[Numbers, "*stack"]
     """1: inside, the groove holds the ball against going outward; -1: outside. A number, so that both rings' contacts are one stack"""
     dimension: ClassVar[int] = 3
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -139,13 +140,13 @@ _POCKET = {
 class AbstractPocket(AbstractContact):
     """A ball (body a) in a pocket of a cage (body b)."""
 
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m, of the ball"""
-    pocket_radius: Float[Array, ""]
+    pocket_radius: Float[Numbers, "*stack"]
     """m, larger than that of the ball"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """m, centre of the pocket, or on its axis; moves with b"""
-    centre: Float[Array, "3"] | None
+    centre: Float[Numbers, "*stack 3"] | None
     """m, of the ball; None: its centre of mass"""
     dimension: ClassVar[int] = 3
     orders: ClassVar[tuple[Order, ...]] = (_fits_in("pocket_radius"),)
@@ -164,7 +165,7 @@ class CylindricalPocket(AbstractPocket):
     The pocket has no ends: it holds the ball across its axis and lets it move along.
     """
 
-    axis: Float[Array, "3"]
+    axis: Float[Numbers, "*stack 3"]
     """direction, of the pocket"""
     parameters: ClassVar[dict[str, Parameter]] = {**_POCKET, "axis": DIRECTION}
 
@@ -222,11 +223,11 @@ class SphericalPocket(AbstractPocket):
 
 
 class _Lands(eqx.Module):
-    edges: Float[Array, "2 3"]
+    edges: Float[Numbers, "*stack 2 3"]
     """in a"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """in b"""
-    axis: Float[Array, "3"]
+    axis: Float[Numbers, "*stack 3"]
     """unit vector in b"""
 
 
@@ -238,17 +239,17 @@ class CylinderCylinder(AbstractContact):
     for each edge.
     """
 
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m, of the cylinder"""
-    bore_radius: Float[Array, ""]
+    bore_radius: Float[Numbers, "*stack"]
     """m, larger than that of the cylinder"""
-    width: Float[Array, ""]
+    width: Float[Numbers, "*stack"]
     """m, of the land"""
-    axis: Float[Array, "3"]
+    axis: Float[Numbers, "*stack 3"]
     """direction, of the bore, and of the cylinder at the start"""
-    centre: Float[Array, "3"] | None
+    centre: Float[Numbers, "*stack 3"] | None
     """m, middle of the land on the cylinder's axis; None: the centre of mass of a"""
-    point: Float[Array, "3"] | None
+    point: Float[Numbers, "*stack 3"] | None
     """m, on the bore's axis; None: the centre of mass of b"""
     dimension: ClassVar[int] = 3
     spots: ClassVar[int] = 2

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
 from ..parameters import Order, Parameter, not_negative, positive
 from ..rotations import cross, dot, product, unit
@@ -27,13 +28,13 @@ _CROWN = 1e-3
 
 
 class _Rounded(eqx.Module):
-    centre: Float[Array, "3"]
+    centre: Float[Numbers, "*stack 3"]
     """in a"""
-    squares: Float[Array, "3 3"]
+    squares: Float[Numbers, "*stack 3 3"]
     """B, m^2, in a"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """in b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """unit vector in b"""
 
     def spot(self, frames: tuple[Frame, ...], rounding: Any) -> tuple[Array, Array, Array, Array]:
@@ -60,13 +61,13 @@ class EllipsoidPlane(AbstractContact):
     ellipsoid's lowest point. The law knows one stiffness: a `HertzPoint` is that of the curvatures it was made from, wherever the spot is.
     """
 
-    semi_axes: Float[Array, "3"]
+    semi_axes: Float[Numbers, "*stack 3"]
     """m, along the body's axes"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """m, on the plane; moves with b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """direction, out of b"""
-    centre: Float[Array, "3"] | None
+    centre: Float[Numbers, "*stack 3"] | None
     """m, of the ellipsoid; moves with a; None: the body's centre of mass"""
     dimension: ClassVar[int] = 3
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -120,19 +121,19 @@ class CoinPlane(AbstractContact):
     resolve; a larger crown is softer.
     """
 
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m, outermost"""
-    axis: Float[Array, "3"]
+    axis: Float[Numbers, "*stack 3"]
     """direction, of the coin; moves with a"""
-    edge_radius: Float[Array, ""]
+    edge_radius: Float[Numbers, "*stack"]
     """m, of the rim's section; smaller than the radius"""
-    crown: Float[Array, ""] | None
+    crown: Float[Numbers, "*stack"] | None
     """m, height of the middle of a face over its rim; None: a thousandth of the radius of the face"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """m, on the plane; moves with b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """direction, out of b"""
-    centre: Float[Array, "3"] | None
+    centre: Float[Numbers, "*stack 3"] | None
     """m, of the coin; moves with a; None: the body's centre of mass"""
     dimension: ClassVar[int] = 3
     parameters: ClassVar[dict[str, Parameter]] = {

@@ -6,8 +6,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
 from ..parameters import Parameter, positive
 from ..rotations import unit
@@ -21,11 +22,11 @@ _CORNERS = 0.5 * np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in 
 
 
 class _OnPlane(eqx.Module):
-    spots: Float[Array, "spots 3"]
+    spots: Float[Numbers, "*stack spots 3"]
     """in a: corners, or centres of end spheres"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """in b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """unit vector in b"""
 
     def touch(self, pair: AbstractContact, frames: tuple[Frame, ...], radius: Any) -> Touch:
@@ -40,13 +41,13 @@ class BoxPlane(AbstractContact):
     them share its weight. Loads have eight entries, one for each corner: (-, -, -), (-, -, +), (-, +, -), ... in the body's axes.
     """
 
-    sizes: Float[Array, "3"]
+    sizes: Float[Numbers, "*stack 3"]
     """m, lengths of the edges along the body's axes"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """m, on the plane; moves with b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """direction, out of b"""
-    centre: Float[Array, "3"] | None
+    centre: Float[Numbers, "*stack 3"] | None
     """m, of the box; moves with a; None: the body's centre of mass"""
     dimension: ClassVar[int] = 3
     spots: ClassVar[int] = 8
@@ -94,15 +95,15 @@ class CapsulePlane(AbstractContact):
     each end.
     """
 
-    end1: Float[Array, "3"]
+    end1: Float[Numbers, "*stack 3"]
     """m, centre of the first end's sphere; moves with a"""
-    end2: Float[Array, "3"]
+    end2: Float[Numbers, "*stack 3"]
     """m, centre of the second end's sphere; moves with a"""
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """m, on the plane; moves with b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """direction, out of b"""
     dimension: ClassVar[int] = 3
     spots: ClassVar[int] = 2

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame
 from ..parameters import Parameter, nonzero_vector, positive, vector
 from ..rotations import unit
@@ -30,13 +31,13 @@ class SpherePlane(AbstractContact):
     the sphere is free. Forces act at the sphere's nearest point to the plane. The sphere's body may be a point mass: it does not roll.
     """
 
-    radius: Float[Array, ""]
+    radius: Float[Numbers, "*stack"]
     """m"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """m, on the plane; moves with b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """direction, out of b"""
-    centre: Float[Array, "3"] | None
+    centre: Float[Numbers, "*stack 3"] | None
     """m, of the sphere; moves with a; None: the body's centre of mass"""
     dimension: ClassVar[int] = 3
     point_like: ClassVar[tuple[int, ...]] = (0,)
@@ -78,13 +79,13 @@ class SphereSphere(AbstractContact):
     coincide have no normal: they do not push, and derivatives are finite. The bodies may be point masses: those do not roll.
     """
 
-    radius_a: Float[Array, ""]
+    radius_a: Float[Numbers, "*stack"]
     """m"""
-    radius_b: Float[Array, ""]
+    radius_b: Float[Numbers, "*stack"]
     """m"""
-    centre_a: Float[Array, "3"] | None
+    centre_a: Float[Numbers, "*stack 3"] | None
     """m, moves with a; None: the body's centre of mass"""
-    centre_b: Float[Array, "3"] | None
+    centre_b: Float[Numbers, "*stack 3"] | None
     """m, moves with b; None: the body's centre of mass"""
     dimension: ClassVar[int] = 3
     point_like: ClassVar[tuple[int, ...]] = (0, 1)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Number, Numbers
 from ..frames import Frame, norm
 from ..rotations import cross, dot
 from .friction import AbstractFriction
@@ -18,21 +19,21 @@ class Touch(eqx.Module):
     stand in the second body's axes, so that what the law remembers turns with that body.
     """
 
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """m, where the forces act"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """unit vector along which a is pushed"""
-    tangents: Float[Array, "k 3"]
+    tangents: Float[Numbers, "*stack k 3"]
     """span the tangent space"""
-    depth: Float[Array, ""]
+    depth: Float[Numbers, "*stack"]
     """m, of the overlap; negative: a gap"""
-    rate: Float[Array, ""]
+    rate: Float[Numbers, "*stack"]
     """m/s, of the depth"""
-    slip: Float[Array, "k"]
+    slip: Float[Numbers, "*stack k"]
     """m/s, of a over b, along the tangents"""
-    spin: Float[Array, ""]
+    spin: Float[Numbers, "*stack"]
     """rad/s, of a against b about the normal"""
-    entrainment: Float[Array, "k"]
+    entrainment: Float[Numbers, "*stack k"]
     """m/s, mean velocity of the surfaces relative to the moving spot, along the tangents"""
 
     @staticmethod
@@ -49,14 +50,14 @@ class Touch(eqx.Module):
 class OnFace(eqx.Module):
     """A round shape of a on a straight face of b, in their own frames."""
 
-    centre: Float[Array, "3"]
+    centre: Float[Numbers, "*stack 3"]
     """in a"""
-    point: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
     """in b"""
-    normal: Float[Array, "3"]
+    normal: Float[Numbers, "*stack 3"]
     """unit vector in b"""
 
-    def spot(self, frames: tuple[Frame, ...], radius: Array) -> tuple[Array, Array, Array, Array]:
+    def spot(self, frames: tuple[Frame, ...], radius: Number) -> tuple[Array, Array, Array, Array]:
         """(point, normal, depth, travel) of their touch, at the round shape's nearest point to the face."""
         a, b = frames
         centre, normal = a.point(self.centre), b.direction(self.normal)
@@ -68,9 +69,9 @@ class OnFace(eqx.Module):
 class SideBySide(eqx.Module):
     """Two round shapes, in their own frames."""
 
-    centre_a: Float[Array, "3"]
+    centre_a: Float[Numbers, "*stack 3"]
     """in a"""
-    centre_b: Float[Array, "3"]
+    centre_b: Float[Numbers, "*stack 3"]
     """in b"""
 
     def spot(self, frames: tuple[Frame, ...], radius_a: Array, radius_b: Array) -> tuple[Array, Array, Array, Array]:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..parameters import Parameter, not_negative, positive, read_fields
 from ..rotations import fused_dot
 from .friction import AbstractFriction, Sliding, spinning_coefficient
@@ -54,19 +55,19 @@ class LubricatedTraction(AbstractFriction):
     ```
     """
 
-    viscosity: Float[Array, ""]
+    viscosity: Float[Numbers, "*stack"]
     """eta_0, Pa s, at ambient pressure and running temperature"""
-    pressure_coefficient: Float[Array, ""]
+    pressure_coefficient: Float[Numbers, "*stack"]
     """alpha, 1/Pa"""
-    limit: Float[Array, ""]
+    limit: Float[Numbers, "*stack"]
     """mu_l, limiting shear stress over pressure"""
-    creep: Float[Array, ""]
+    creep: Float[Numbers, "*stack"]
     """c, slip over rolling speed at which elastic creep alone would reach the limit"""
-    regularisation: Float[Array, ""]
+    regularisation: Float[Numbers, "*stack"]
     """v_0, m/s"""
-    roughness: Float[Array, ""]
+    roughness: Float[Numbers, "*stack"]
     """m, composite rms roughness of both surfaces"""
-    boundary: Float[Array, ""]
+    boundary: Float[Numbers, "*stack"]
     """mu_b, coefficient where asperities carry the whole load"""
     needs_spot: ClassVar[bool] = True
     parameters: ClassVar[dict[str, Parameter]] = {

@@ -42,7 +42,7 @@ def _names(system: AbstractSystem) -> list[str]:
         return ["force(q, v, t)", "stiff_force(q, v, t)", "state_rate(x, q, v, t)", "mass(q)", *rows]
     forces = [f"{group.element.kind} {name!r}" for group in system.force_groups for name in group.names]
     held = [f"joint {name!r}" for group in system.joint_groups if group.element.penalty is not None for name in group.names]
-    return [*forces, *held, *rows]
+    return [*forces, *held, *(field.label for field in system.fields), *rows]
 
 
 @eqx.filter_jit
@@ -76,6 +76,7 @@ def _parts(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, multi
         found.append(_each((wrench, rates), len(group.names)))
     for number, (_, wrench) in system._penalties(frames, t).items():
         found.append(_each(wrench, len(system.joint_groups[number].names)))
+    found += [jnp.all(jnp.isfinite(system.each_in(field.force, frames, t)))[None] for field in system.fields]
     return jnp.concatenate([*found, rows])
 
 

@@ -1,7 +1,7 @@
 """Forces: what acts on bodies without stopping a motion outright.
 
 Each element returns the wrench on its bodies. Elements with `stiff=True` belong to family B (cheap and stiff), the others to family A;
-only the splitting integrator looks at the difference.
+only the splitting integrator looks at the difference. A field acts on every body by itself, and belongs to family A.
 """
 
 import abc
@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
+from ..._numbers import Number
 from ..elements import AbstractElement
 from ..frames import Frame, Wrench
 from ..joints.base import AbstractJoint
-from ..observable import FORCE, Observable
+from ..observable import FORCE, STORE, WORKER, Observable
 
 
 class AbstractForce(AbstractElement):
@@ -41,13 +42,35 @@ class AbstractForce(AbstractElement):
         return jnp.zeros(0)
 
     @abc.abstractmethod
-    def wrench(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Wrench:
+    def wrench(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Number, x: Array) -> Wrench:
         """Forces and torques on the bodies; x are the element's own differential states."""
 
-    def state_rate(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array, x: Array) -> Array:
+    def state_rate(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Number, x: Array) -> Array:
         """x'."""
         return jnp.zeros_like(x)
 
     def potential(self, local: Any, frames: tuple[Frame, ...], angles: Array) -> Array:
         """The energy that the element stores [J]; zero if it stores none."""
         return jnp.zeros(())
+
+
+class AbstractField(AbstractElement):
+    """A force on every body, whatever there is."""
+
+    bodies: tuple[str, ...] = eqx.field(static=True, default=(), init=False)
+    kind: ClassVar[str] = "force"
+    observables: ClassVar[dict[str, Observable]] = WORKER | STORE
+
+    @abc.abstractmethod
+    def force(self, mass: Float[Array, ""], frame: Frame, t: Number) -> Float[Array, "3"]:
+        """On the centre of mass of a body [N], in the ground's axes."""
+
+    def potential(self, mass: Float[Array, ""], frame: Frame) -> Float[Array, ""]:
+        """The energy that a body has in the field [J]; zero if it has none."""
+        return jnp.zeros(())
+
+    def renamed(self, name: str) -> "AbstractField":
+        copy = object.__new__(type(self))
+        for field, value in (vars(self) | {"name": name}).items():
+            object.__setattr__(copy, field, value)
+        return copy

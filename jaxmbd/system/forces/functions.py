@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..checking import expect, shape_of, trace
 from ..frames import JointReaction, ground_frame, pair_wrench
 from ..joints.base import AbstractJoint
@@ -40,7 +41,7 @@ class ForceFunction(AbstractForce):
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
     function: Callable[..., tuple[Array, Array]]
-    state: Float[Array, "x"] | None
+    state: Float[Numbers, "*stack x"] | None
     rate: Callable[..., Array] | None
     joints: tuple[str, ...] = eqx.field(static=True)
     """whose reactions the function receives"""

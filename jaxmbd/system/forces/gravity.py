@@ -3,27 +3,28 @@
 from typing import Any, ClassVar
 
 import equinox as eqx
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
-from ..observable import STORE, WORKER, Observable
-from ..parameters import Parameter, read, read_name, vector
+from ..._numbers import Numbers
+from ..frames import embed
+from ..parameters import Parameter, vector
+from ..rotations import dot
+from .base import AbstractField
 
 
-class Gravity(eqx.Module):
-    """A uniform acceleration on every body."""
+class Gravity(AbstractField):
+    """A uniform acceleration of every body."""
 
-    acceleration: Float[Array, "d"]
+    acceleration: Float[Numbers, "*stack d"]
     """m/s^2"""
     name: str = eqx.field(static=True)
     parameters: ClassVar[dict[str, Parameter]] = {"acceleration": vector("m/s^2")}
-    observables: ClassVar[dict[str, Observable]] = WORKER | STORE
 
     def __init__(self, acceleration: Any, name: str = "gravity"):
-        self.name = read_name("force", name)
-        self.acceleration = read(f"force {name!r}", "acceleration", self.parameters["acceleration"], acceleration)
+        self.read_element(name, (), acceleration=acceleration)
 
-    def renamed(self, name: str) -> "Gravity":
-        copy = object.__new__(Gravity)
-        for field, value in (vars(self) | {"name": name}).items():
-            object.__setattr__(copy, field, value)
-        return copy
+    def force(self, mass, frame, t):
+        return mass * embed(self.acceleration)
+
+    def potential(self, mass, frame):
+        return -dot(mass * embed(self.acceleration), frame.position)  # so that its rate is the power to the last bit

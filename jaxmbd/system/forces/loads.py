@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Number, Numbers
 from ..checking import expect, shape_of
 from ..frames import Frame, Wrench, embed, force_at, ground_frame
 from ..parameters import Parameter, read, vector
@@ -22,7 +23,7 @@ class AbstractLoad(AbstractForce):
     body_axes: eqx.AbstractVar[bool]
     of_frame: eqx.AbstractVar[bool]
 
-    def given(self, frame: Frame, t: Array) -> Array:
+    def given(self, frame: Frame, t: Number) -> Array:
         """As the user writes it."""
         if not callable(self.value):
             return jnp.asarray(self.value, dtype=float)
@@ -31,7 +32,7 @@ class AbstractLoad(AbstractForce):
     def _shape(self) -> tuple[int, ...]:
         return shape_of(self.label, self.given, ground_frame(), np.zeros(()))
 
-    def _vector(self, frame: Frame, t: Array) -> Float[Array, "3"]:
+    def _vector(self, frame: Frame, t: Number) -> Float[Array, "3"]:
         """In the ground's axes; a single number is a torque about z."""
         u = self.given(frame, t)
         u = jnp.concatenate([jnp.zeros(2), u.reshape(1)]) if u.shape in ((), (1,)) else embed(u)
@@ -53,7 +54,7 @@ class PointForce(AbstractLoad):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"]
+    point: Float[Numbers, "*stack d"]
     """m, ground frame, initial configuration; moves with the body"""
     value: Any
     """N"""

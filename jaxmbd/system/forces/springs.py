@@ -8,8 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..checking import expect, shape_of
-from ..elements import Axis
+from ..elements import Axis, filled_in
 from ..frames import Frame, embed, norm, pair_wrench
 from ..observable import SPRING, TORSION, Observable
 from ..parameters import Parameter, is_traced, nonzero_vector, not_negative, scalar, vector
@@ -24,9 +25,9 @@ def _check_actuator(label: str, coordinate: str, actuator: Callable[[Array, Arra
 
 
 class _Spring(eqx.Module):
-    point_a: Float[Array, "3"]
-    point_b: Float[Array, "3"]
-    free_length: Float[Array, ""]
+    point_a: Float[Numbers, "*stack 3"]
+    point_b: Float[Numbers, "*stack 3"]
+    free_length: Float[Numbers, "*stack"]
 
 
 class SpringDamper(AbstractForce):
@@ -38,13 +39,13 @@ class SpringDamper(AbstractForce):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point1: Float[Array, "d"]
-    point2: Float[Array, "d"]
-    stiffness: Float[Array, ""]
+    point1: Float[Numbers, "*stack d"]
+    point2: Float[Numbers, "*stack d"]
+    stiffness: Float[Numbers, "*stack"]
     """N/m"""
-    damping: Float[Array, ""]
+    damping: Float[Numbers, "*stack"]
     """N s/m"""
-    free_length: Float[Array, ""] | None
+    free_length: Float[Numbers, "*stack"] | None
     """m; None: the initial length"""
     actuator: Callable[[Array, Array, Array], Array] | None
     """of (length [m], rate [m/s], time [s]), adds to the pull [N]"""
@@ -121,17 +122,17 @@ class TorsionSpringDamper(AbstractForce):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Array, "3"]
-    stiffness: Float[Array, ""]
+    axis: Float[Numbers, "*stack 3"] | None
+    stiffness: Float[Numbers, "*stack"]
     """N m/rad"""
-    damping: Float[Array, ""]
+    damping: Float[Numbers, "*stack"]
     """N m s/rad"""
-    free_angle: Float[Array, ""]
+    free_angle: Float[Numbers, "*stack"]
     """rad"""
     actuator: Callable[[Array, Array, Array], Array] | None
     """of (angle [rad], rate [rad/s], time [s]), adds to the torque that the spring resists with [N m]"""
     stiff: bool = eqx.field(static=True)
-    angles: ClassVar[int] = 1
+    angle_count: ClassVar[int] = 1
     parameters: ClassVar[dict[str, Parameter]] = {
         "axis": nonzero_vector(),
         "stiffness": not_negative("N m/rad"),
@@ -163,7 +164,7 @@ class TorsionSpringDamper(AbstractForce):
         return True
 
     def local(self, frames):
-        return Axis.between(frames[0], frames[1], frames[1].position, embed(self.axis))
+        return Axis.between(frames[0], frames[1], frames[1].position, embed(filled_in(self.axis)))
 
     def wrapped_angles(self, local, frames):
         return local.angle(*frames)[None]
@@ -198,11 +199,11 @@ def _matrix(unit: str) -> Parameter:
 
 
 class _BushingFrame(eqx.Module):
-    point_a: Float[Array, "3"]
-    point_b: Float[Array, "3"]
-    axes_a: Float[Array, "3 3"]
+    point_a: Float[Numbers, "*stack 3"]
+    point_b: Float[Numbers, "*stack 3"]
+    axes_a: Float[Numbers, "*stack 3 3"]
     """bushing axes (those of the ground at the start) in a"""
-    axes_b: Float[Array, "3 3"]
+    axes_b: Float[Numbers, "*stack 3 3"]
 
 
 class Bushing(AbstractForce):
@@ -215,9 +216,9 @@ class Bushing(AbstractForce):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"]
-    stiffness: Float[Array, "6 6"]
-    damping: Float[Array, "6 6"]
+    point: Float[Numbers, "*stack d"]
+    stiffness: Float[Numbers, "*stack 6 6"]
+    damping: Float[Numbers, "*stack 6 6"]
     stiff: bool = eqx.field(static=True)
     parameters: ClassVar[dict[str, Parameter]] = {
         "point": vector("m"),

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from ..._numbers import Number, Numbers
 from ..elements import AbstractElement
 from ..frames import Frame
 from ..observable import JOINT, Observable
@@ -24,11 +25,11 @@ class Penalty(eqx.Module):
     their relative error is that of the deflection, far larger than that of positions.
     """
 
-    stiffness: Float[Array, ""]
-    damping: Float[Array, ""]
-    rotational_stiffness: Float[Array, ""] | None
+    stiffness: Float[Numbers, "*stack"]
+    damping: Float[Numbers, "*stack"]
+    rotational_stiffness: Float[Numbers, "*stack"] | None
     """None: the number of `stiffness`"""
-    rotational_damping: Float[Array, ""] | None
+    rotational_damping: Float[Numbers, "*stack"] | None
     """None: the number of `damping`"""
     parameters: ClassVar[dict[str, Parameter]] = {
         "stiffness": positive("N/m"),
@@ -84,7 +85,7 @@ class AbstractJoint(AbstractElement):
         return "assembling will move the bodies" if self.penalty is None else "its penalty will begin with that deflection"
 
     @abc.abstractmethod
-    def rows(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Array) -> Array:
+    def rows(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Number) -> Array:
         """What the joint keeps at zero. `angles` are those of `wrapped_angles`, followed over full turns."""
 
     def separation(self, local: Any, a: Frame, b: Frame) -> Float[Array, "3"]:

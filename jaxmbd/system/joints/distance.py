@@ -5,8 +5,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 
+from ..._numbers import Numbers
 from ..checking import warn
 from ..frames import embed
 from ..parameters import Parameter, is_traced, positive, vector
@@ -18,9 +19,9 @@ _ELSEWHERE = 0.1
 
 
 class _Link(eqx.Module):
-    point_a: Float[Array, "3"]
-    point_b: Float[Array, "3"]
-    length: Float[Array, ""]
+    point_a: Float[Numbers, "*stack 3"]
+    point_b: Float[Numbers, "*stack 3"]
+    length: Float[Numbers, "*stack"]
 
 
 class Distance(AbstractJoint):
@@ -28,9 +29,9 @@ class Distance(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point1: Float[Array, "d"]
-    point2: Float[Array, "d"]
-    length: Float[Array, ""] | None
+    point1: Float[Numbers, "*stack d"]
+    point2: Float[Numbers, "*stack d"]
+    length: Float[Numbers, "*stack"] | None
     """m"""
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {

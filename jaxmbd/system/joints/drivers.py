@@ -12,8 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..checking import expect, shape_of, warn
-from ..elements import Axis, ground
+from ..elements import Axis, filled_in, ground
 from ..frames import Frame, embed
 from ..observable import FOLLOWED_ANGLE, GEAR, RACK, TRAVEL, Observable, only
 from ..parameters import Parameter, is_traced, nonzero_vector, scalar, vector
@@ -34,9 +35,9 @@ class Motion(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"] | None
+    point: Float[Numbers, "*stack d"] | None
     """m; only travel needs it"""
-    axis: Float[Array, "d"]
+    axis: Float[Numbers, "*stack a"] | None
     function: Callable[[Array], Array]
     """of time [s]; a plain function, or a Module whose leaves are parameters"""
     coordinate: str = eqx.field(static=True)
@@ -46,7 +47,7 @@ class Motion(AbstractJoint):
         "axis": nonzero_vector(),
     }
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
-    angles: ClassVar[int] = 1
+    angle_count: ClassVar[int] = 1
     driven: ClassVar[bool] = True
     observables: ClassVar[dict[str, Observable]] = {
         **only(FOLLOWED_ANGLE, lambda motion: motion.coordinate == "angle"),
@@ -95,7 +96,7 @@ class Motion(AbstractJoint):
 
     def local(self, frames):
         point = frames[1].position if self.point is None else embed(self.point)
-        return Axis.between(frames[0], frames[1], point, embed(self.axis))
+        return Axis.between(frames[0], frames[1], point, embed(filled_in(self.axis)))
 
     def wrapped_angles(self, local, frames):
         return local.angle(*frames)[None]
@@ -113,7 +114,7 @@ class Motion(AbstractJoint):
 class _Pair(eqx.Module):
     first: Axis
     second: Axis
-    point_b: Float[Array, "3"]
+    point_b: Float[Numbers, "*stack 3"]
     """reference of the reaction torque, in the second body"""
 
 
@@ -133,14 +134,14 @@ class Gear(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis_a: Float[Array, "d"]
-    axis_b: Float[Array, "d"]
-    ratio: Float[Array, ""]
+    axis_a: Float[Numbers, "*stack a"] | None
+    axis_b: Float[Numbers, "*stack b"] | None
+    ratio: Float[Numbers, "*stack"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis_a": nonzero_vector(), "axis_b": nonzero_vector(), "ratio": scalar("1")}
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
-    angles: ClassVar[int] = 2
+    angle_count: ClassVar[int] = 2
     observables: ClassVar[dict[str, Observable]] = GEAR
 
     def __init__(
@@ -161,7 +162,7 @@ class Gear(AbstractJoint):
         return True
 
     def local(self, frames):
-        return _carried_axes(frames, self.axis_a, self.axis_b)
+        return _carried_axes(frames, filled_in(self.axis_a), filled_in(self.axis_b))
 
     def wrapped_angles(self, local, frames):
         a, b, carrier = frames
@@ -179,15 +180,15 @@ class RackAndPinion(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Array, "d"]
-    direction: Float[Array, "d"]
-    radius: Float[Array, ""]
+    axis: Float[Numbers, "*stack a"] | None
+    direction: Float[Numbers, "*stack d"]
+    radius: Float[Numbers, "*stack"]
     """m"""
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis": nonzero_vector(), "direction": nonzero_vector(), "radius": scalar("m")}
     row_lengths: ClassVar[tuple[bool, ...]] = (True,)
     planar_rows: ClassVar[tuple[int, ...] | None] = (0,)
-    angles: ClassVar[int] = 1
+    angle_count: ClassVar[int] = 1
     observables: ClassVar[dict[str, Observable]] = RACK
 
     def __init__(
@@ -211,7 +212,7 @@ class RackAndPinion(AbstractJoint):
         return True
 
     def local(self, frames):
-        return _carried_axes(frames, self.axis, self.direction)
+        return _carried_axes(frames, filled_in(self.axis), self.direction)
 
     def wrapped_angles(self, local, frames):
         a, _, carrier = frames
@@ -227,15 +228,15 @@ class Screw(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "3"]
-    axis: Float[Array, "3"]
-    pitch: Float[Array, ""]
+    point: Float[Numbers, "*stack 3"]
+    axis: Float[Numbers, "*stack 3"]
+    pitch: Float[Numbers, "*stack"]
     """m a turn"""
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector(), "pitch": scalar("m")}
     row_lengths: ClassVar[tuple[bool, ...]] = (*Cylindrical.row_lengths, True)
     planar_rows: ClassVar[tuple[int, ...] | None] = None
-    angles: ClassVar[int] = 1
+    angle_count: ClassVar[int] = 1
     observables: ClassVar[dict[str, Observable]] = FOLLOWED_ANGLE | TRAVEL
 
     def __init__(self, name: str, a: Any, b: Any, point: Any, axis: Any, pitch: Any, *, penalty: Penalty | None = None):

@@ -6,7 +6,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..elements import Axis
+from ..._numbers import Numbers
+from ..elements import Axis, filled_in
 from ..frames import Frame, embed
 from ..observable import ANGLE, IN_PLANE, TRAVEL, Observable
 from ..parameters import Parameter, nonzero_vector, vector
@@ -36,9 +37,9 @@ class AbstractAxisJoint(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"]
+    point: Float[Numbers, "*stack d"]
     """m, ground frame, initial configuration"""
-    axis: Float[Array, "d"]
+    axis: Float[Numbers, "*stack a"] | None
     """direction, ground frame, initial configuration; a planar model needs none where only z is meant"""
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis": nonzero_vector()}
@@ -47,7 +48,7 @@ class AbstractAxisJoint(AbstractJoint):
         self.read_joint(name, (a, b), penalty, point=point, axis=axis)
 
     def local(self, frames):
-        return Axis.between(frames[0], frames[1], embed(self.point), embed(self.axis))
+        return Axis.between(frames[0], frames[1], embed(self.point), embed(filled_in(self.axis)))
 
 
 class Revolute(AbstractAxisJoint):
@@ -131,7 +132,7 @@ class Parallel(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis: Float[Array, "d"]
+    axis: Float[Numbers, "*stack a"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (False, False)
@@ -152,7 +153,7 @@ class Spherical(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "d"]
+    point: Float[Numbers, "*stack d"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m")}
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from ..._numbers import Number
 from ..elements import unwrap
 from ..frames import Frame, Wrench
 from ..rotations import cross
@@ -24,7 +25,7 @@ def penalty_wrench(
     local: Any,
     frames: tuple[Frame, ...],
     angles: Array,
-    t: Array,
+    t: Number,
     kept: tuple[int, ...] | None,
     moving: tuple[int, ...],
 ) -> tuple[Float[Array, "rows"], Wrench]:
@@ -35,7 +36,7 @@ def penalty_wrench(
     """
     assert joint.penalty is not None
 
-    def rows(positions: tuple[Array, ...], rotations: tuple[Array, ...], t: Array) -> Array:
+    def rows(positions: tuple[Array, ...], rotations: tuple[Array, ...], t: Number) -> Array:
         seen = list(frames)
         for i, position, rotation in zip(moving, positions, rotations, strict=True):
             seen[i] = dataclasses.replace(frames[i], position=position, rotation=rotation)

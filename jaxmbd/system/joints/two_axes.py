@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Numbers
 from ..frames import Frame, embed
 from ..observable import CARDAN, Observable
 from ..parameters import Parameter, is_traced, nonzero_vector, vector
@@ -15,15 +16,15 @@ from .base import AbstractJoint, Penalty
 
 
 class _TwoAxes(eqx.Module):
-    point_a: Float[Array, "3"]
-    point_b: Float[Array, "3"]
-    axis1: Float[Array, "3"]
+    point_a: Float[Numbers, "*stack 3"]
+    point_b: Float[Numbers, "*stack 3"]
+    axis1: Float[Numbers, "*stack 3"]
     """unit vector in a"""
-    axis2: Float[Array, "3"]
+    axis2: Float[Numbers, "*stack 3"]
     """unit vector in b"""
-    axis2_in_a: Float[Array, "3"]
+    axis2_in_a: Float[Numbers, "*stack 3"]
     """the same where it stood in a at the start"""
-    axis1_in_b: Float[Array, "3"]
+    axis1_in_b: Float[Numbers, "*stack 3"]
 
     @staticmethod
     def between(frames: tuple[Frame, ...], point: Array, axis1: Array, axis2: Array) -> "_TwoAxes":
@@ -76,9 +77,9 @@ class Universal(AbstractJoint):
     observables: ClassVar[dict[str, Observable]] = CARDAN
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    point: Float[Array, "3"]
-    axis1: Float[Array, "3"]
-    axis2: Float[Array, "3"]
+    point: Float[Numbers, "*stack 3"]
+    axis1: Float[Numbers, "*stack 3"]
+    axis2: Float[Numbers, "*stack 3"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"point": vector("m"), "axis1": nonzero_vector(), "axis2": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (True, True, True, False)
@@ -102,8 +103,8 @@ class Perpendicular(AbstractJoint):
 
     name: str = eqx.field(static=True)
     bodies: tuple[str, ...] = eqx.field(static=True)
-    axis1: Float[Array, "3"]
-    axis2: Float[Array, "3"]
+    axis1: Float[Numbers, "*stack 3"]
+    axis2: Float[Numbers, "*stack 3"]
     penalty: Penalty | None
     parameters: ClassVar[dict[str, Parameter]] = {"axis1": nonzero_vector(), "axis2": nonzero_vector()}
     row_lengths: ClassVar[tuple[bool, ...]] = (False,)

@@ -2,7 +2,7 @@
 
     d/dt T = sum of the powers of the workers,     d/dt (T + stored) = sum of what they supply,     supplied = power + d/dt stored
 
-A worker is a force element, a contact, a joint that is held by a penalty or driven in time, the drive of a rotor, gravity. What it supplies
+A worker is a force element, a contact, a joint that is held by a penalty or driven in time, the drive of a rotor, a field. What it supplies
 is positive for a motor, negative for a damper, and zero for a spring or gravity: what is stored needs no integral over time.
 
 A drive supplies effort . Phi_t. Its efforts are multipliers or, of a penalty, k Phi + c Phi', where the stiffness multiplies the smallest
@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..._numbers import Number
 from ..frames import Frame, Wrench
 from ..joints.penalties import row_coefficients
 from ..rotations import dot
@@ -69,10 +70,10 @@ def workers(system: "AbstractMechanism") -> tuple[str, ...]:
     """Names, in the order of all arrays here."""
     groups = (*system.force_groups, *_held(system).values(), *_driven(system).values())
     rotors = [group for group in system.body_groups if group.body.driven]
-    return tuple(name for group in (*groups, *rotors) for name in group.names) + tuple(g.name for g in system.gravity)
+    return tuple(name for group in (*groups, *rotors) for name in group.names) + tuple(field.name for field in system.fields)
 
 
-def stored(system: "AbstractMechanism", q: Array, t: Array) -> Float[Array, "workers"]:
+def stored(system: "AbstractMechanism", q: Array, t: Number) -> Float[Array, "workers"]:
     """J, of every worker."""
     frames = system.frames(q, jnp.zeros_like(q))
     _, angles = system._angles(frames)
@@ -82,8 +83,8 @@ def stored(system: "AbstractMechanism", q: Array, t: Array) -> Float[Array, "wor
     for group, rows in zip(_held(system).values(), system._joint_rows(q, t, penalty=True), strict=True):
         stiffness, _ = map_elements(lambda e, _, group=group: row_coefficients(e.penalty, group.row_lengths()), group.element, rows)
         parts.append(0.5 * jnp.sum(stiffness * rows**2, axis=1))
-    parts.append(jnp.zeros(len(workers(system)) - sum(part.shape[0] for part in parts) - len(system.gravity), q.dtype))
-    parts += [-jnp.sum(system._weights(g) * frames.position[:-1])[None] for g in system.gravity]
+    parts.append(jnp.zeros(len(workers(system)) - sum(part.shape[0] for part in parts) - len(system.fields), q.dtype))
+    parts += [jnp.sum(system.each_in(field.potential, frames))[None] for field in system.fields]
     return jnp.concatenate(parts)
 
 
@@ -107,8 +108,8 @@ def flows(system: "AbstractMechanism", state: State, efforts: Array) -> Flows:
     driving, slices = _driving_power(system, state, multipliers), system.row_slices()
     given += [jnp.sum(driving[slices[name][2]])[None] for group in _driven(system).values() for name in group.names]
     if any(group.body.driven for group in system.body_groups):
-        given += _drives(system, q, v, frames, acting)
-    given.append(-rise[len(rise) - len(system.gravity) :])
+        given += _drives(system, q, v, t, frames, acting)
+    given += [jnp.sum(dot(system.each_in(field.force, frames, t), frames.velocity[:-1]))[None] for field in system.fields]
     power = jnp.concatenate(given)
     if not penalties:
         return Flows(energy, power, power + rise)
@@ -157,14 +158,14 @@ def _power(group: ElementGroup, wrench: Wrench, bodies: tuple[int, ...], frames:
 
 
 def _drives(
-    system: "AbstractMechanism", q: Array, v: Array, frames: Frame, acting: list[tuple[ElementGroup, Wrench, tuple[int, ...]]]
+    system: "AbstractMechanism", q: Array, v: Array, t: Number, frames: Frame, acting: list[tuple[ElementGroup, Wrench, tuple[int, ...]]]
 ) -> list[Array]:
     """What rotors are kept turning with: the difference between what their coordinates feel of the forces on them, and all of it."""
     owner = [bodies[i] for group, _, which in acting for bodies in group.bodies for i in which]
     forces = [wrench.force.reshape(-1, 3) for _, wrench, _ in acting]
     torques = [wrench.torque.reshape(-1, 3) for _, wrench, _ in acting]
     total = system._sum(forces, torques, owner)
-    force = total.force + sum((system._weights(g) for g in system.gravity), jnp.zeros_like(total.force))
+    force = total.force + system.field_forces(frames, t)
     felt = v * system._generalize(q, Wrench(force, total.torque))
     whole = dot(force, frames.velocity[:-1]) + dot(total.torque, frames.angular_velocity[:-1])
     parts, coordinate, body = [], 0, 0

@@ -1,7 +1,7 @@
 """Names of what can be observed: the grammar that plots, events and sweeps share, as `naming` is that of parameters.
 
 name      = [reducer ":"] owner "." quantity          "chassis.z", "peak:spring.force", "final:energy.total"
-owner     = a body, joint, force, contact, group of contacts or gravity of the model, or energy
+owner     = a body, joint, force, contact, group of contacts or field (gravity) of the model, or energy
 quantity  = one of the owner's, as `system.observable_names()` lists them; of a body also those of its points, "rod.point(0.5,0,0).vx"
 reducer   = one of `measure.REDUCERS`: one number for a run instead of one a row
 """

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from ..._numbers import Number
 from ..contact.base import AbstractContact, ContactLoads
 from ..frames import Frame, JointReaction
 from ..rotations import skew
@@ -46,7 +47,7 @@ def multiplier_forces(system: "AbstractMechanism") -> tuple[str, ...]:
 
 
 def joint_reactions(
-    system: "AbstractMechanism", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None
+    system: "AbstractMechanism", wanted: set[int], frames: Frame, t: Number, multipliers: Array | None
 ) -> dict[int, JointReaction]:
     """By the number of their group, the reactions of all its joints; None for multipliers if penalties hold them all."""
     parts = _parts(system, wanted, frames, t, multipliers)
@@ -56,7 +57,7 @@ def joint_reactions(
 
 
 def _parts(
-    system: "AbstractMechanism", wanted: set[int], frames: Frame, t: Array, multipliers: Array | None
+    system: "AbstractMechanism", wanted: set[int], frames: Frame, t: Number, multipliers: Array | None
 ) -> dict[int, tuple[ElementGroup, tuple[Any, ...]]]:
     """What `_reaction` needs of all joints of a group."""
     if not wanted:
@@ -77,13 +78,13 @@ def _parts(
 
 
 def _reaction(
-    group: ElementGroup, t: Array, joint: Any, local: Any, frames: tuple[Frame, ...], last: Array, multipliers: Array
+    group: ElementGroup, t: Number, joint: Any, local: Any, frames: tuple[Frame, ...], last: Number, multipliers: Array
 ) -> JointReaction:
     """The equations of motion read M v' + Phi_q^T lambda = Q, so the joint does -lambda . dPhi on a virtual displacement: the force is the
     derivative by a displacement of the second body, the torque that by a rotation of it about the joint's point."""
     about = joint.reference_point(local, frames)
 
-    def rows(shift: Array, turn: Array) -> Array:
+    def rows(shift: Number, turn: Array) -> Array:
         second = frames[1]
         rotation = jnp.eye(3) + skew(turn)
         moved = dataclasses.replace(

@@ -168,7 +168,7 @@ class ElementView:
 
 
 class GroupView:
-    """All contacts of a group, or gravity: what several bodies or pairs do together."""
+    """All contacts of a group, or a field: what several bodies or pairs do together."""
 
     def __init__(self, scene: Scene, name: str, members: tuple[str, ...]):
         self._scene, self._name, self._members = scene, name, members
@@ -234,9 +234,8 @@ def owners_of_mechanism(system: "AbstractMechanism") -> dict[str, Owner]:
             kept = {key: seen for key, seen in CONTACT.items() if seen.applies is None or all(map(seen.applies, pairs))}
             members = tuple(system.force_groups[number].names[place] for number, place in places)
             found[name] = Owner(kept | WORKER | STORE, lambda scene, name=name, members=members: GroupView(scene, name, members))
-    for gravity in system.gravity:
-        own = table(gravity)
-        found[gravity.name] = Owner(own, lambda scene, name=gravity.name: GroupView(scene, name, (name,)))
+    for field in system.fields:
+        found[field.name] = Owner(table(field), lambda scene, name=field.name: GroupView(scene, name, (name,)))
     return found
 
 

@@ -129,7 +129,7 @@ class LazyAngles(Sequence[Array]):
     """Angles (n, width) of every group, each computed when it is looked at: constraints know nothing of springs, nor forces of joints."""
 
     def __init__(self, groups: Sequence[ElementGroup], locals_: Sequence[Any], frames: Frame, last: Array | None, start: int):
-        widths = [len(group.names) * group.element.angles for group in groups]
+        widths = [len(group.names) * group.element.angle_count for group in groups]
         self._starts = start + np.cumsum([0, *widths])
         self._groups, self._locals, self._frames, self._last = groups, locals_, frames, last
 
@@ -138,7 +138,7 @@ class LazyAngles(Sequence[Array]):
 
     def __getitem__(self, number):  # pyright: ignore[reportIncompatibleMethodOverride] (no slices)
         group = self._groups[number]
-        n, width = len(group.names), group.element.angles
+        n, width = len(group.names), group.element.angle_count
         if width == 0:
             return jnp.zeros((n, 0))
         wrapped = group.wrapped_angles(self._locals[number], self._frames)

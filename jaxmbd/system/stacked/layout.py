@@ -36,7 +36,7 @@ class ElementKind(NamedTuple):
     """which rows of Phi that one has are lengths; none of forces, and of joints that penalties hold"""
     states: int
     """how many differential states one has"""
-    angles: int
+    angle_count: int
     """how many relative angles one follows over full turns"""
     stiff: bool
     """whether they belong to family B"""
@@ -54,8 +54,8 @@ class Layout:
     def of(bodies: Sequence[BodyGroup], joints: Sequence[ElementGroup], forces: Sequence[ElementGroup]) -> "Layout":
         return Layout(
             tuple(BodyKind(len(g.names), g.body.are_lengths(), g.body.motion_lengths(), g.has_constraint()) for g in bodies),
-            tuple(ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angles, g.stiff) for g in joints),
-            tuple(ElementKind(g.bodies, g.joints, (), g.states(), g.element.angles, g.stiff) for g in forces),
+            tuple(ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angle_count, g.stiff) for g in joints),
+            tuple(ElementKind(g.bodies, g.joints, (), g.states(), g.element.angle_count, g.stiff) for g in forces),
         )
 
     def __hash__(self) -> int:
@@ -110,13 +110,14 @@ class Layout:
     # --- angles and states --------------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def joint_angles(self) -> int:
+    def joint_angle_count(self) -> int:
         """How many angles joints follow; those of forces come after them."""
-        return sum(len(kind.bodies) * kind.angles for kind in self.joints)
+        return sum(len(kind.bodies) * kind.angle_count for kind in self.joints)
 
     @cached_property
-    def angles(self) -> int:
-        return self.joint_angles + sum(len(kind.bodies) * kind.angles for kind in self.forces)
+    def angle_count(self) -> int:
+        """How many relative angles joints and forces follow."""
+        return self.joint_angle_count + sum(len(kind.bodies) * kind.angle_count for kind in self.forces)
 
     @cached_property
     def state_slices(self) -> tuple[slice, ...]:

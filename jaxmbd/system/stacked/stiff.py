@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def part(prepared: "Prepared") -> "Prepared":
-    """A smaller system of these bodies and elements alone, without gravity."""
+    """A smaller system of these bodies and elements alone, without fields."""
     system, whole, geometry = prepared.system, prepared.layout, prepared.geometry
     layout = whole.stiff_part
     smaller = dataclasses.replace(
@@ -24,7 +24,7 @@ def part(prepared: "Prepared") -> "Prepared":
         body_groups=tuple(_some(group, own) for group, own in zip(system.body_groups, whole.stiff_members, strict=True) if own),
         joint_groups=_stiff(system.joint_groups, layout.joints),
         force_groups=_stiff(system.force_groups, layout.forces),
-        gravity=(),
+        fields=(),
         layout=layout,
         redundant=False,
         redundant_joints=(),
@@ -53,7 +53,7 @@ def _angles(angles: Array, kinds: Sequence[ElementKind]) -> Array:
     found: list[Any] = [jnp.zeros(0)]
     start = 0
     for kind in kinds:
-        width = len(kind.bodies) * kind.angles
+        width = len(kind.bodies) * kind.angle_count
         found += [angles[start : start + width]] if kind.stiff else []
         start += width
     return jnp.concatenate(found)

@@ -41,7 +41,7 @@ _SHALLOWEST, _DEEPEST = 1e-12, 1e2
 _HALVINGS = 40
 
 
-class Modes(eqx.Module):
+class KrylovSpace(eqx.Module):
     """Linearised equations in a small basis. Times are in units of h, so that eigenvalues are h lambda."""
 
     matrix: Float[Array, "m m"]
@@ -63,7 +63,7 @@ class Stiffness(eqx.Module):
 
 
 @compiled_in_haste
-def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool) -> tuple[Modes, dict[int, Stiffness]]:
+def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool) -> tuple[KrylovSpace, dict[int, Stiffness]]:
     """The fastest motions of a system at a consistent state, and, by number of force group, those of contacts.
 
     `explicit_only`: of family A alone, on the bodies that family B does not hold.
@@ -79,7 +79,7 @@ def fastest(system: AbstractSystem, state: State, h: Array, explicit_only: bool)
     return modes, _contacts(system, state, explicit_only, free)
 
 
-def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, free: np.ndarray) -> Modes:
+def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, free: np.ndarray) -> KrylovSpace:
     n, k = state.q.shape[0], state.x.shape[0]
     kept = state.memory.kept_rows
 
@@ -114,7 +114,7 @@ def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, 
 
     basis = jnp.zeros((count, 2 * n + k)).at[0].set(start / np.linalg.norm(start))
     basis, columns = jax.lax.scan(extend, basis, jnp.arange(count))
-    return Modes(columns.T, basis)
+    return KrylovSpace(columns.T, basis)
 
 
 # --- contacts ---------------------------------------------------------------------------------------------------------------------------------
@@ -123,12 +123,13 @@ def _modes(system: AbstractSystem, state: State, h: Array, explicit_only: bool, 
 def _contacts(system: AbstractMechanism, state: State, explicit_only: bool, free: np.ndarray) -> dict[int, Stiffness]:
     frames = system.frames(state.q, state.v)
     easy = _mobilities(system, state.q, state.v, free)
-    gravity = jnp.sqrt(jnp.sum(sum((g.acceleration for g in system.gravity), jnp.zeros(())) ** 2))
+    masses, pulls = system.masses(), system.field_forces(frames, state.t)
+    falling = jnp.max(jnp.sqrt(jnp.sum(pulls**2, axis=1)) / masses)
     found = {}
     for number, (group, local) in enumerate(zip(system.force_groups, system.geometry.forces, strict=True)):
         if isinstance(group.element, AbstractContact) and not (explicit_only and group.stiff):
             own = local, group.frames(frames), easy[np.asarray(group.bodies)]
-            found[number] = map_elements(lambda e, local, f, m: _pair(e, local, f, m, gravity), group.element, *own)
+            found[number] = map_elements(lambda e, local, f, m: _pair(e, local, f, m, falling), group.element, *own)
     return found
 
 
@@ -147,13 +148,13 @@ def _mobilities(system: AbstractMechanism, q: Array, v: Array, free: np.ndarray)
     return jnp.concatenate([*parts, jnp.zeros((1, 6, 6))])
 
 
-def _pair(contact: AbstractContact, local: Any, frames: tuple[Frame, ...], easy: Float[Array, "2 6 6"], gravity: Array) -> Stiffness:
+def _pair(contact: AbstractContact, local: Any, frames: tuple[Frame, ...], easy: Float[Array, "2 6 6"], falling: Array) -> Stiffness:
     touch = contact.touch(local, frames)
-    spot = lambda touch: _spot(contact, touch, frames, easy, gravity)  # noqa: E731
+    spot = lambda touch: _spot(contact, touch, frames, easy, falling)  # noqa: E731
     return spot(touch) if contact.spots == 1 else jax.tree.map(lambda leaf: jnp.max(leaf), jax.vmap(spot)(touch))
 
 
-def _spot(contact: AbstractContact, touch: Touch, frames: tuple[Frame, ...], easy: Array, gravity: Array) -> Stiffness:
+def _spot(contact: AbstractContact, touch: Touch, frames: tuple[Frame, ...], easy: Array, falling: Array) -> Stiffness:
     def mobility(direction: Float[Array, "3"]) -> Array:
         """1/kg, of the two surfaces against each other."""
         along = [jnp.concatenate([direction, cross(touch.point - frame.position, direction)]) for frame in frames]
@@ -167,7 +168,7 @@ def _spot(contact: AbstractContact, touch: Touch, frames: tuple[Frame, ...], eas
     def halve(_, bounds):
         low, high = bounds
         middle = jnp.sqrt(low * high)
-        deep = law.energy(middle) > mass * (0.5 * speed**2 + gravity * (gap + middle))
+        deep = law.energy(middle) > mass * (0.5 * speed**2 + falling * (gap + middle))
         return jnp.where(deep, low, middle), jnp.where(deep, middle, high)
 
     _, depth = jax.lax.fori_loop(0, _HALVINGS, halve, (jnp.asarray(_SHALLOWEST), jnp.asarray(_DEEPEST)))
@@ -177,7 +178,7 @@ def _spot(contact: AbstractContact, touch: Touch, frames: tuple[Frame, ...], eas
     if contact.friction is None:
         return Stiffness(w * stiffness, w * damping, nothing, nothing)
 
-    friction, load = contact.friction, jnp.maximum(law.force(touch.depth, touch.rate), mass * gravity)
+    friction, load = contact.friction, jnp.maximum(law.force(touch.depth, touch.rate), mass * falling)
     # One tangent direction for all: the longest of the rows, which in space are those of a projector.
     row = touch.tangents[jnp.argmax(jnp.sum(touch.tangents**2, axis=1))]
     along = row / jnp.sqrt(jnp.sum(row**2))

@@ -303,6 +303,7 @@ CASES = BODIES | MODELS | JOINTS | FORCES | RUNS
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.usefixtures("annotations_unchecked")
 def test_bad_input_is_refused_by_name(case):
     make, message = CASES[case]
     with pytest.raises(ValueError, match=re.escape(message)):

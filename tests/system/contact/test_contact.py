@@ -339,6 +339,7 @@ def disc_on_ground(**changes):
         ),
     ],
 )
+@pytest.mark.usefixtures("annotations_unchecked")
 def test_bad_input_is_refused_by_name(make, message):
     with pytest.raises(ValueError, match=message):
         make()

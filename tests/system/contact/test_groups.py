@@ -82,6 +82,7 @@ def test_balls_in_both_races_of_a_bearing_are_one_element():
         np.testing.assert_array_equal(getattr(group[3], field), getattr(single, field))
 
 
+@pytest.mark.usefixtures("annotations_unchecked")
 def test_unknown_groups_and_impossible_pairs_are_named(solution):
     with pytest.raises(ValueError, match=r"unknown contact 'pill'. Did you mean 'pile'"):
         solution.contact("pill")

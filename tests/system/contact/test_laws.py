@@ -245,6 +245,7 @@ def test_palmgren_line_stiffness_of_steel():
         (lambda: mbd.HertzPoint((100.0, 100.0), (-90.0, 20.0), 2e11), "the Hertz contact: expected mbd.Material"),
     ],
 )
+@pytest.mark.usefixtures("annotations_unchecked")
 def test_bad_numbers_are_refused_by_name(make, message):
     with pytest.raises(ValueError, match=message):
         make()

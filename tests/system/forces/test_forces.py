@@ -1,6 +1,7 @@
 """Every force element against its closed form, Newton's third law, and the slope of its energy."""
 
 from types import SimpleNamespace
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -412,3 +413,45 @@ def test_a_loaded_bushing_settles_at_load_over_stiffness(planar):
     """Its slowest mode has a time constant of 60 ms; the run is a second long."""
     np.testing.assert_allclose(planar.first.position("mounted")[-1], [2.0 + 10.0 / 1e3, -5.0 / 2e3], atol=1e-6)
     np.testing.assert_allclose(planar.first.orientation("mounted")[-1], 0.3 + 4.0 / 80.0, atol=1e-6)
+
+
+class TestFields:
+    """A force on every body, of a class of one's own."""
+
+    @pytest.fixture(scope="class")
+    @staticmethod
+    def medium():
+        class Medium(mbd.AbstractField):
+            """Resists every motion alike."""
+
+            name: str = eqx.field(static=True)
+            viscosity: jax.Array
+            parameters: ClassVar = {"viscosity": mbd.parameters.not_negative("N s/m")}
+
+            def __init__(self, name, viscosity):
+                self.read_element(name, (), viscosity=viscosity)
+
+            def force(self, mass, frame, t):
+                return -self.viscosity * frame.velocity
+
+        bodies = [mbd.PointMass(f"m{mass:g}", mass, position=(mass, 0.0), velocity=(1.0, 0.0)) for mass in (1.0, 2.0)]
+        gravity = mbd.Gravity((0.0, -9.81), "weight")
+        return mbd.Model(bodies, forces=[Medium("medium", 0.5), gravity]).build()
+
+    def test_every_body_feels_it(self, medium):
+        """v = v_0 exp(-c t / m); down to the weight over c."""
+        run = mbd.simulate(medium, 1.0, integrator=mbd.RosenbrockNystrom(1e-7, 1e-7))
+        fade = np.exp(-0.5 / np.array([1.0, 2.0]))
+        np.testing.assert_allclose(run.final.v.reshape(2, 2)[:, 0], fade, rtol=1e-6)
+        np.testing.assert_allclose(run.final.v.reshape(2, 2)[:, 1], -9.81 / 0.5 * np.array([1.0, 2.0]) * (1 - fade), rtol=1e-6)
+        work = run.work()
+        assert work["medium"].supplied[-1] < -1.0
+        assert abs(work["weight"].supplied[-1]) < 1e-9
+        assert np.max(np.abs(run.observe("energy.error"))) < 1e-5
+        assert medium.get("medium.viscosity") == 0.5
+        assert medium.set({"medium.viscosity": 2.0}).get("medium.viscosity") == 2.0
+
+    def test_what_is_not_finite_is_named(self, medium):
+        broken = eqx.tree_at(lambda s: s.fields[0].viscosity, medium, jnp.array(jnp.inf))
+        with pytest.raises(mbd.SimulationError, match="force 'medium' is not finite"):
+            mbd.simulate(broken, 1.0, integrator=mbd.RosenbrockNystrom())
