@@ -14,7 +14,7 @@ from jax.experimental.xla_metadata import set_xla_metadata
 
 from .transform import BUDGET, Report, Scalars, Source, traced
 
-Leaves = list[Any]
+Leaves = Sequence[Any]
 _SMALL = 1024
 """entries"""
 
@@ -86,9 +86,8 @@ def _lane_by_lane(
     @run.def_vmap
     def batch(size, in_batched, *leaves):
         def side_by_side(leaves):
-            return jax.vmap(lambda *leaves: plain(leaves), in_axes=[0 if batched else None for batched in in_batched], axis_size=size)(
-                *leaves
-            )
+            axes = [0 if batched else None for batched in in_batched]
+            return jax.vmap(lambda *leaves: plain(leaves), in_axes=axes, axis_size=size)(*leaves)
 
         found = _lane_by_lane(scalars, side_by_side, (_Loop(size, list(in_batched)), *loops))(*leaves)
         return found, [True] * len(found)

@@ -144,5 +144,5 @@ def _each(function: Any, *values: Value) -> Value:
     return out
 
 
-RULES = {linear.small_inverse.__name__: inverse, linear.small_solve.__name__: solve}
+RULES = {linear.SMALL_INVERSE: inverse, linear.SMALL_SOLVE: solve}
 """By the name of the compiled function: (algebra, values, alone) -> values, or None to take it as it is."""

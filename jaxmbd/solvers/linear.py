@@ -23,8 +23,8 @@ class Factors(eqx.Module):
 
     matrix: Float[Array, "n n"]
     order: Int[Array, "n"]
-    """Row i of the LU factors belongs to this row of the matrix. LAPACK tells of exchanges: to make an order of them, in a loop over the rows, took
-    longer than a solve, and is done once here."""
+    """Row i of the LU factors belongs to this row of the matrix. LAPACK tells of exchanges: to make an order of them, in a loop over the rows,
+    takes longer than a solve, and is done once here."""
 
 
 def factorize(matrix: Float[Array, "n n"]) -> Factors:
@@ -129,15 +129,18 @@ def no_factors(n: int) -> Factors:
     return Factors(jnp.zeros((n, n)), jnp.zeros(n, jnp.int32))
 
 
+SMALL_INVERSE, SMALL_SOLVE = "small_inverse", "small_solve"
+"""The names by which `scalarise` knows the two functions below, and does them otherwise."""
+
+
 @jax.jit
 def small_inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """Under its name `scalarise` knows it, and does it otherwise."""
     return _inverse(matrix)
 
 
 @jax.jit
 def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
-    """matrix^-1 right. Under its name `scalarise` knows it, and does it otherwise."""
+    """matrix^-1 right."""
     return jnp.linalg.solve(matrix, right) if matrix.shape[0] > SIDE_BY_SIDE else eliminate(matrix, right)
 
 
