@@ -1,5 +1,5 @@
-"""What taking a step apart into scalars brings: one step of the stiff double pendulum for 1000 lanes at once, as it is, scalarised with the lanes
-side by side, and lane after lane in one kernel.
+"""What taking a step apart into scalars brings: one step of the stiff double pendulum for 1000 lanes at once: as it is; scalarised, with the
+lanes side by side; and lane after lane in one kernel.
 
     python benchmarks/scalar_step.py [angles planar-rosenbrock planar-hht] [--lanes 1000]
 

@@ -1,6 +1,7 @@
 """A function as one kernel of a CPU, and under `jax.vmap` a loop over the lanes within that kernel."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ from .transform import BUDGET, Report, Scalars, Source, traced
 Leaves = Sequence[Any]
 _SMALL = 1024
 """entries"""
+_TRIPS = -1
+"""Beside the numbers of leaves, that of how often the loop over lanes runs."""
 
 
 class one_kernel(eqx.Module):
@@ -96,54 +99,73 @@ def _lane_by_lane(
 
 
 def _in_a_kernel(scalars: Scalars, leaves: Sequence[Any], loops: tuple[_Loop, ...]) -> Leaves:
-    """Called as a function that XLA neither takes apart nor hands out to threads, a program becomes one kernel (jaxlib 0.10.1).
-
-    An argument that the kernel does not use makes XLA stop the process, and where results are not used it finds out what need not be. So small
-    arrays come as one vector and go as one, and the latter has a word of every argument and of every other result."""
+    """Called as a function that XLA neither takes apart nor hands out to threads, a program becomes one kernel (jaxlib 0.10.1)."""
     sizes = tuple(loop.size for loop in loops)
     found = {i: jnp.broadcast_to(known, (*sizes, *known.shape)) for i, known in scalars.known_outputs().items()}
     computed = scalars.computed_outputs()
     if computed:
-        given = {i: leaves[i] for i in scalars.needed_inputs()}
-        arriving = _Packing.of(given)
+        given = {i: jnp.asarray(leaves[i]) for i in scalars.needed_inputs()}
+        moving = {i: _spread(leaf, [loop.along[i] for loop in loops], sizes) for i, leaf in given.items() if _moves(i, loops)}
+        still = {i: leaf for i, leaf in given.items() if i not in moving} | ({_TRIPS: jnp.asarray(math.prod(sizes))} if loops else {})
         leaving = _Packing({i: jax.ShapeDtypeStruct(scalars.outputs[i].shape, scalars.dtypes[i]) for i in computed})
-        kernel = _Kernel(scalars, arriving, leaving, loops)
+        kernel = _Kernel(scalars, _Packing.of(still), _Packing.of(moving, without=1), leaving)
         with set_xla_metadata(inlineable="false", xla_cpu_small_call="true"):
-            results = jax.jit(lambda *given: kernel(*given))(arriving.pack(given), kernel.room())
-        found |= leaving.unpack(results)
+            if loops:
+                rows = kernel.moving.pack(moving, math.prod(sizes))
+                results = jax.jit(lambda *parts: kernel.lanes(*parts))(kernel.still.pack(still), rows, kernel.room(math.prod(sizes)))
+            else:
+                results = jax.jit(lambda *parts: kernel.lane(*parts))(kernel.still.pack(still), [])
+        found |= {i: array.reshape(*sizes, *leaving.members[i].shape) for i, array in leaving.unpack(results).items()}
     return [found[i] for i in range(len(found))]
 
 
+def _moves(i: int, loops: tuple[_Loop, ...]) -> bool:
+    return any(loop.along[i] for loop in loops)
+
+
+def _spread(leaf: Any, along: list[bool], sizes: tuple[int, ...]) -> Any:
+    """A leaf that has an axis for some of the loops, lane after lane."""
+    rest = leaf.shape[sum(along) :]
+    axes = [size if mine else 1 for mine, size in zip(along, sizes, strict=True)]
+    return jnp.broadcast_to(leaf.reshape(*axes, *rest), (*sizes, *rest)).reshape(-1, *rest)
+
+
 class _Kernel(NamedTuple):
+    """An argument that a kernel does not use makes XLA stop the process, and where results are not used it finds out what need not be. So small
+    arrays come as one vector and go as one, and the latter has a word of every argument and of every other result."""
+
     scalars: Scalars
-    arriving: "_Packing"
+    still: "_Packing"
+    moving: "_Packing"
+    """of one lane"""
     leaving: "_Packing"
-    loops: tuple[_Loop, ...]
+    """of one lane"""
 
-    def room(self) -> Leaves:
+    def room(self, lanes: int) -> Leaves:
         """Where the results of all lanes are written. Made within the kernel, it would be made by several threads."""
-        words = self.leaving.words + self.arriving.vectors + len(self.leaving.large)
+        words = self.leaving.words + self.still.parts + self.moving.parts + len(self.leaving.large)
         rows = [jax.ShapeDtypeStruct((words,), _word()), *(self.leaving.members[i] for i in self.leaving.large)]
-        sizes = tuple(loop.size for loop in self.loops)
-        return [jnp.zeros((*sizes, *row.shape), row.dtype) for row in rows] if sizes else []
+        return [jnp.zeros((lanes, *row.shape), row.dtype) for row in rows]
 
-    def __call__(self, packed: Leaves, results: Leaves) -> Leaves:
-        marks = [_as_words(vector.reshape(-1)[:1]) for vector in packed]
-        return self._run(self.arriving.unpack(packed), self.loops, marks, results)
+    def lanes(self, still: Leaves, moving: Leaves, results: Leaves) -> Leaves:
+        """One after the other. A lane is a function of its own, and the number of trips is not known: so it is compiled without regard to how
+        many there are, and rounds alike."""
+        trips = self.still.unpack(still)[_TRIPS]
+        alone = jax.jit(lambda *parts: self.lane(*parts))
 
-    def _run(self, given: dict[int, Any], loops: tuple[_Loop, ...], marks: Leaves, results: Leaves) -> Leaves:
-        if not loops:
-            found = dict(zip(self.leaving.members, self.scalars.emit(given, list(self.leaving.members)), strict=True))
-            small, large = self.leaving.pack(found)[: bool(self.leaving.small)], [found[i] for i in self.leaving.large]
-            return [jnp.concatenate([*small, *marks, *(_as_words(array.reshape(-1)[:1]) for array in large)]), *large]
-
-        def lane(number, results):
-            mine = {i: lax.dynamic_index_in_dim(leaf, number, keepdims=False) for i, leaf in given.items() if loops[0].along[i]}
-            row = [lax.dynamic_index_in_dim(result, number, keepdims=False) for result in results]
-            row = self._run(given | mine, loops[1:], marks, row)
+        def step(number, results):
+            row = alone(still, [lax.dynamic_index_in_dim(part, number, keepdims=False) for part in moving])
             return [lax.dynamic_update_index_in_dim(result, one, number, 0) for result, one in zip(results, row, strict=True)]
 
-        return lax.fori_loop(0, loops[0].size, lane, results)
+        return lax.fori_loop(0, trips, step, results)
+
+    def lane(self, still: Leaves, moving: Leaves) -> Leaves:
+        given = self.still.unpack(still) | self.moving.unpack(moving)
+        given.pop(_TRIPS, None)
+        found = dict(zip(self.leaving.members, self.scalars.emit(given, list(self.leaving.members)), strict=True))
+        small, large = self.leaving.pack(found)[: bool(self.leaving.small)], [found[i] for i in self.leaving.large]
+        marks = [_as_words(array.reshape(-1)[:1]).astype(_word()) for array in (*still, *moving, *large)]
+        return [jnp.concatenate([*small, *marks]), *large]
 
 
 class _Packing(NamedTuple):
@@ -153,8 +175,9 @@ class _Packing(NamedTuple):
     """shape and type of each"""
 
     @staticmethod
-    def of(arrays: dict[int, Any]) -> "_Packing":
-        return _Packing({i: jax.ShapeDtypeStruct(jnp.shape(array), jnp.result_type(array)) for i, array in arrays.items()})
+    def of(arrays: dict[int, Any], without: int = 0) -> "_Packing":
+        """Of arrays with so many leading axes more."""
+        return _Packing({i: jax.ShapeDtypeStruct(array.shape[without:], array.dtype) for i, array in arrays.items()})
 
     @property
     def small(self) -> list[int]:
@@ -169,13 +192,13 @@ class _Packing(NamedTuple):
         return sum(self.members[i].size for i in self.small)
 
     @property
-    def vectors(self) -> int:
+    def parts(self) -> int:
         return len(self.large) + bool(self.small)
 
-    def pack(self, arrays: dict[int, Any]) -> Leaves:
-        """The vector of small ones, if there are any, and the large ones."""
-        words = [_as_words(jnp.asarray(arrays[i], self.members[i].dtype).reshape(-1)) for i in self.small]
-        return [*([jnp.concatenate(words)] if words else []), *(arrays[i] for i in self.large)]
+    def pack(self, arrays: dict[int, Any], *leading: int) -> Leaves:
+        """The vector of small ones, if there are any, and the large ones; of arrays with leading axes likewise."""
+        words = [_as_words(arrays[i].astype(self.members[i].dtype)).reshape(*leading, self.members[i].size) for i in self.small]
+        return [*([jnp.concatenate(words, axis=-1)] if words else []), *(arrays[i] for i in self.large)]
 
     def unpack(self, packed: Leaves) -> dict[int, Any]:
         """The arrays, each with the leading axes that the vector has."""
