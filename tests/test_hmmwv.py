@@ -224,12 +224,12 @@ def test_parameters_have_names(system):
         ({"speed": "fast"}, "speed of the problem 'hmmwv': expected one number"),
     ],
 )
-def test_wrong_options_are_errors(options, message):
+def test_wrong_options_are_errors(options, message, annotations_unchecked):
     with pytest.raises(ValueError, match=message):
         mbd.problems.hmmwv(**options)
 
 
-def test_traced_options_are_refused_with_advice():
+def test_traced_options_are_refused_with_advice(annotations_unchecked):
     with pytest.raises(ValueError, match=r"change parameters of the built system with system\.set"):
         jax.eval_shape(lambda damping: mbd.problems.hmmwv(damping=damping).build().q0, 2e6)
 

@@ -138,7 +138,7 @@ def test_chain_hangs_together_and_keeps_its_energy():
     assert np.max(np.abs(energy.total - energy.total[0])) < 1e-4
 
 
-def test_chain_needs_a_whole_number_of_links():
+def test_chain_needs_a_whole_number_of_links(annotations_unchecked):
     for n in (0, 2.5, True):
         with pytest.raises(ValueError, match="whole number n of links"):
             mbd.problems.chain(n=n)

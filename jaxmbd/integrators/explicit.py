@@ -229,7 +229,7 @@ class AdamsPECE(AbstractStateSpace):
     def amplification(self, h, k, c):
         """With equal steps and a full history."""
 
-        def radius(z: complex) -> float:
+        def radius(z: complex | float) -> float:
             now = np.eye(4)[0]
             predicted = now + z * np.array([55, -59, 37, -9]) / 24
             corrected = now + z * (9 * predicted + np.array([19, -5, 1, 0])) / 24

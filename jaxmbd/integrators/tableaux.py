@@ -32,7 +32,7 @@ class RosenbrockTableau(NamedTuple):
     def diagonal(self) -> float:
         return float(self.gamma[0, 0])
 
-    def stability(self, z: complex) -> complex:
+    def stability(self, z: complex | float) -> complex | float:
         """R(z): what a step does to y' = lambda y with z = lambda h."""
         s = len(self.b)
         return complex(1.0 + z * self.b @ np.linalg.solve(np.eye(s) - z * (self.alpha + self.gamma), np.ones(s)))

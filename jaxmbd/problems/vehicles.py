@@ -157,7 +157,7 @@ class Tyre(eqx.Module):
         "bump_height": not_negative("m"),
     }
 
-    def road(self, x: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    def road(self, x: Float[Numbers, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """How high the road raises a wheel that stands at x [m], and the slope of that."""
         d = x - self.bump_position
         square = (self.radius + self.bump_height) ** 2 - d**2

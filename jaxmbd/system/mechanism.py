@@ -141,7 +141,7 @@ class AbstractMechanism(AbstractSystem):
 
     # --- motion -----------------------------------------------------------------------------------------------------------------------
 
-    def _by_body(self, function: Callable[..., Any], *coordinates: Array) -> list[Any]:
+    def _by_body(self, function: Callable[..., Any], *coordinates: Array | np.ndarray) -> list[Any]:
         """function(body, q_body, ...) for all bodies, one result a group."""
         results, start = [], 0
         for group in self.body_groups:

@@ -15,7 +15,7 @@ def test_polynomials_of_degree_five_are_reproduced():
     p = [np.polynomial.Polynomial(coefficients).deriv(k) for k in range(3)]
     t0, t1, t = 0.2, 0.9, 0.55
     ends = [jnp.asarray(f(at)) for at in (t0, t1) for f in p]
-    value, rate = quintic((t - t0) / (t1 - t0), jnp.asarray(t1 - t0), *ends)
+    value, rate = quintic(jnp.asarray((t - t0) / (t1 - t0)), jnp.asarray(t1 - t0), *ends)
     assert value == pytest.approx(p[0](t), rel=1e-13)
     assert rate == pytest.approx(p[1](t), rel=1e-13)
 

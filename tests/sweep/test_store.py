@@ -121,6 +121,7 @@ def test_a_store_that_cannot_serve_is_refused_before_anything_is_compiled(tmp_pa
 SWEEP = """
 import sys
 from pathlib import Path
+import tests.conftest  # checks annotations as the process does that goes on: checked functions are other functions in a program's text
 import jaxmbd as mbd
 from jaxmbd.sweep import store
 from tests.sweep.mechanism import OBSERVE, OPTIONS, STIFFNESSES, T1, system

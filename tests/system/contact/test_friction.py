@@ -190,7 +190,7 @@ def traction(law, slip, spin, entrainment, force, depth=None):
     """(coefficient, spinning coefficient) for one contact of the point above."""
     force = jnp.asarray(force, float)
     depth = POINT.depth(force) if depth is None else depth
-    sliding = mbd.Sliding(slip, depth, spin, entrainment, force, POINT.ellipse)
+    sliding = mbd.Sliding(slip, depth, jnp.asarray(spin), entrainment, force, POINT.ellipse)
     return law.coefficient(sliding, jnp.zeros(0)), law.spinning(sliding, jnp.zeros(0)), law.film(sliding)
 
 

@@ -223,7 +223,7 @@ def test_others_refuse_by_name(planar, method):
         mbd.simulate(planar, 1.0, integrator=integrator, step=1e-3)
 
 
-def test_parameters_and_errors():
+def test_parameters_and_errors(annotations_unchecked):
     model = hinged(lambda hinge, rod: pin(hinge))
     system = model.build()
     assert {"pin.radius", "pin.kinetic"} <= set(system.parameter_names())

@@ -497,7 +497,7 @@ def test_eigenvalues_are_not_traced(bench, rest):
         jax.vmap(lambda q: mbd.eigenvalues(bench, eqx.tree_at(lambda s: s.q, rest, q)).values)(rest.q[None])
 
 
-def test_only_models_and_systems():
+def test_only_models_and_systems(annotations_unchecked):
     for function in (mbd.equilibrium, mbd.eigenvalues):
         with pytest.raises(ValueError, match=r"mbd\.Model or an mbd\.AbstractSystem, got int"):
             function(3)
