@@ -15,7 +15,7 @@ from .graph import Call, Entry, Node, Operation, Part, Region, Result, Value, id
 
 _COSTS = {"sin": 20, "cos": 20, "tan": 20, "atan2": 30, "pow": 30, "exp": 15, "log": 15, "tanh": 20, "div": 4, "sqrt": 4, "rem": 4}
 """in additions, about"""
-_WORTH_A_FENCE = 4
+_WORTH_A_FENCE = 10
 """additions: below that it is as well to compute a value again"""
 
 
