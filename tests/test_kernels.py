@@ -57,6 +57,21 @@ def test_every_step_and_an_event():
     np.testing.assert_allclose(ends["scalar"][1], ends["array"][1], atol=1e-12)
 
 
+@pytest.mark.parametrize("adjoint", ["reverse", "forward"])
+def test_a_single_run_and_its_derivative(adjoint):
+    """Its start is a kernel, too, and has a derivative by the length of the rod."""
+
+    def end(length, kernels):
+        done = run(length, kernels, mbd.RosenbrockNystrom(1e-4, 1e-4), saveat=mbd.SaveAt(t1=True), adjoint=adjoint)
+        return done.final.q[1], done.stats["steps"]
+
+    found = {}
+    for kernels in ("scalar", "array"):
+        of = jax.jit(lambda length, kernels=kernels: jax.jvp(lambda x: end(x, kernels)[0], (length,), (1.0,)))
+        found[kernels] = [*of(1.0), jax.jit(lambda length, kernels=kernels: end(length, kernels)[1])(1.0)]
+    np.testing.assert_allclose(found["scalar"], found["array"], rtol=1e-10)
+
+
 def test_gradients_of_a_batch():
     def end(length, kernels):
         return run(length, kernels, mbd.RosenbrockNystrom(1e-4, 1e-4), saveat=mbd.SaveAt(t1=True)).final.q[1]

@@ -21,7 +21,7 @@ from ..system.state import Memory, State
 from ..system.system import System
 from . import loop
 from .events import Events
-from .kernels import Kernels
+from .kernels import Kernels, made_of
 from .saving import SaveAt
 
 _CONSISTENT = 1e-7
@@ -94,6 +94,28 @@ def begin(job: Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, Arr
     consistent = consistent & finite & violation.balanced
     stretch = eqx.tree_at(lambda s: s.result, stretch, result)
     return system, state, stretch, violation, consistent
+
+
+def begin_as_made(job: Job) -> tuple[AbstractSystem, State, loop.Stretch, Violation, Array]:
+    """The same; where all of a run is to be scalars, its start is a kernel of its own."""
+    if job.kernels != "scalar":
+        return begin(job)
+    rest = []
+
+    def arrays(job: Job) -> Any:
+        found, others = eqx.partition(begin(job), eqx.is_array)
+        rest.append(others)
+        return found
+
+    @eqx.filter_custom_jvp
+    def run(job):
+        return made_of(job.kernels, arrays)(job)
+
+    @run.def_jvp
+    def _derivative(primals, tangents):
+        return eqx.filter_jvp(arrays, primals, tangents)
+
+    return eqx.combine(run(job), rest[-1])
 
 
 def consistent_start(system: AbstractSystem) -> State:

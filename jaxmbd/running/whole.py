@@ -16,7 +16,7 @@ from . import loop
 from .derivatives import AbstractAdjoint, run, run_saving
 from .pace import Adaptive, Prescribed
 from .prescribed import refuse_too_many
-from .starting import Job, begin
+from .starting import Job, begin_as_made
 
 
 def plan(job: Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps: Array | None) -> loop.Plan:
@@ -28,7 +28,7 @@ def plan(job: Job, stretch: loop.Stretch, capacity: int, max_steps: Any, steps: 
 @eqx.filter_jit
 def run_whole(job: Job, sizes: Array | None, unusable: Array, capacity: int, complete: bool, adjoint: AbstractAdjoint) -> Solution:
     """`unusable`: the number of the first parameter that is out of its range, or -1; `complete`: the sizes lead to the end."""
-    system, state, stretch, _, _ = begin(job)
+    system, state, stretch, _, _ = begin_as_made(job)
     started = RESULTS.where(unusable < 0, stretch.result, RESULTS.bad_parameter)
     stretch = eqx.tree_at(lambda s: (s.result, s.blame), stretch, (started, jnp.maximum(unusable, 0)))
     asked = plan(job, stretch, capacity, capacity, sizes)

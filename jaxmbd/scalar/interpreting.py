@@ -12,7 +12,7 @@ from . import control, solving, wholes
 from .combining import COMBINING, LONGEST_SORT
 from .emitting import Program, nodes_of_whole
 from .folding import ELEMENTWISE, Algebra
-from .graph import Call, Graph, Value, entries, is_apart
+from .graph import Call, Graph, Value, entries, is_apart, scalar
 from .moving import MOVING
 
 LARGEST_APART = 1024
@@ -62,7 +62,7 @@ class Constant(Call):
 
 class Interpreter:
     def __init__(self, graph: Graph, alone: bool = False):
-        """`alone`: of what is done otherwise under `jax.vmap` only that is taken which is done without."""
+        """`alone`: for one lane on a CPU. What is done otherwise under `jax.vmap`, or on another device, is left out."""
         self.graph, self.algebra, self.alone = graph, Algebra(graph), alone
 
     def run(self, jaxpr: Any, values: Sequence[Value]) -> list[Value]:
@@ -100,6 +100,9 @@ class Interpreter:
             return self._solved(equation, values) or self.closed(params[_INLINED[name]], values)
         if name in _SAME:
             return values
+        if self.alone and name == "platform_index":
+            place = next(i for i, names in enumerate(params["platforms"]) if names is None or "cpu" in names)
+            return [scalar(avals[0].dtype.type(place))]
         if self.alone and name in _FIRST_ALONE:
             return [values[_FIRST_ALONE[name]]]
         if name in _CONTROL:
