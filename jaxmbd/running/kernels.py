@@ -9,7 +9,7 @@ from ..system.equations import AbstractSystem
 Kernels = Literal["scalar", "scalar lanes", "array"]
 """Of scalars, or only the lanes of a batch."""
 LARGEST = 12
-"""coordinates of a mechanism whose batches become scalars by themselves. Beyond, compiling takes minutes."""
+"""coordinates of a mechanism whose batches become scalars by themselves. Compiling takes longer with every body; measured with two and six."""
 _BUDGET = 60_000
 """operations"""
 

@@ -4,6 +4,7 @@ An entry of an array is a number that is known while tracing (numpy's) or a Node
 array that stays whole.
 """
 
+import abc
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -100,7 +101,7 @@ class Result(Node):
         return iter(self.call.needs)
 
 
-class Call:
+class Call(abc.ABC):
     """What gives several outputs at once: a primitive that is taken as it is, a loop, a branch."""
 
     @cached_property
@@ -108,12 +109,13 @@ class Call:
         """What must be there before. Looked up for every output: found once."""
         return tuple(dict.fromkeys(self.find_needs()))
 
+    @abc.abstractmethod
     def find_needs(self) -> Iterator[Node]:
-        raise NotImplementedError
+        """What must be there before, in any order and number."""
 
+    @abc.abstractmethod
     def emit(self, program: Any) -> list[Any]:
         """JAX's values of all outputs."""
-        raise NotImplementedError
 
 
 class Graph:
