@@ -104,6 +104,17 @@ def test_without_a_it_is_the_implicit_midpoint_rule():
     np.testing.assert_allclose(ours.v, midpoint.v, atol=1e-9)
 
 
+@pytest.mark.parametrize("height", [0.3, 0.5, 0.8])
+def test_the_implicit_midpoint_rule_does_not_leap_into_a_contact(height):
+    """Free fall has no error, and the middle of a step that ends in the floor is still free; a leap threw the disc up with a multiple of its
+    energy."""
+    disc = mbd.PlanarBody("disc", 1.0, 1.0, position=(0.0, height))
+    shape = {"centre": (0.0, height), "radius": 0.1, "point": (0, 0), "normal": (0, 1)}
+    floor = mbd.DiscLine("floor", disc, mbd.ground, **shape, law=mbd.LinearContact(1e4))
+    run = mbd.simulate(mbd.Model([disc], [], [mbd.Gravity((0, -9.81)), floor]), 1.0, integrator=mbd.Theta())
+    assert jnp.max(jnp.abs(run.observe("energy.error"))) < 0.01 * 9.81 * height
+
+
 def test_one_evaluation_of_a_a_step_and_few_of_b():
     """The oscillators of section 6.1: B is linear, so that its Jacobian is made once and two evaluations suffice, one with it at hand."""
     stats = mbd.simulate(Oscillators(), 20.0, integrator=mbd.SemiExplicit(0.5, 0.8), step=1.0).stats
