@@ -6,6 +6,13 @@ from . import control as control
 from . import problems as problems
 from . import view as view
 from .bridges import to_diffrax as to_diffrax
+from .calibrate.calibrating import calibrate as calibrate
+from .calibrate.experiments import Experiment as Experiment
+from .calibrate.experiments import Sensor as Sensor
+from .calibrate.fit import Fit as Fit
+from .calibrate.fit import load_fit as load_fit
+from .calibrate.unknowns import Free as Free
+from .calibrate.unknowns import Inertia as Inertia
 from .caching import cache_compilations as cache_compilations
 from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
@@ -96,10 +103,12 @@ from .system.equations import AbstractSystem as AbstractSystem
 from .system.equations import free_acceleration as free_acceleration
 from .system.forces.base import AbstractField as AbstractField
 from .system.forces.base import AbstractForce as AbstractForce
+from .system.forces.drag import AirDrag as AirDrag
 from .system.forces.functions import ForceFunction as ForceFunction
 from .system.forces.gravity import Gravity as Gravity
 from .system.forces.loads import PointForce as PointForce
 from .system.forces.loads import Torque as Torque
+from .system.forces.signal import Signal as Signal
 from .system.forces.springs import Bushing as Bushing
 from .system.forces.springs import SpringDamper as SpringDamper
 from .system.forces.springs import TorsionSpringDamper as TorsionSpringDamper
@@ -126,6 +135,7 @@ from .system.joints.one_axis import Translational as Translational
 from .system.joints.two_axes import Perpendicular as Perpendicular
 from .system.joints.two_axes import Universal as Universal
 from .system.observable import Observable as Observable
+from .system.posing import pose as pose
 from .system.state import State as State
 from .system.statics.equilibrium import equilibrium as equilibrium
 from .system.statics.linearize import Linearization as Linearization

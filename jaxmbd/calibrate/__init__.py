@@ -1,0 +1,1 @@
+"""Fitting parameters of mechanisms to measurements."""
