@@ -6,6 +6,7 @@ from . import control as control
 from . import problems as problems
 from . import view as view
 from .bridges import to_diffrax as to_diffrax
+from .caching import cache_compilations as cache_compilations
 from .calibrate.calibrating import calibrate as calibrate
 from .calibrate.experiments import Experiment as Experiment
 from .calibrate.experiments import Sensor as Sensor
@@ -13,7 +14,6 @@ from .calibrate.fit import Fit as Fit
 from .calibrate.fit import load_fit as load_fit
 from .calibrate.unknowns import Free as Free
 from .calibrate.unknowns import Inertia as Inertia
-from .caching import cache_compilations as cache_compilations
 from .conditioning import conditioning as conditioning
 from .control import LocalError as LocalError
 from .control.base import AbstractController as AbstractController

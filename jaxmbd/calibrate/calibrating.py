@@ -1,9 +1,10 @@
 """`calibrate`, as users ask for it."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from scipy.stats import qmc, t
 from tqdm import tqdm
@@ -19,7 +20,7 @@ from ..system.parameters import unknown
 from ..system.system import System
 from .experiments import Experiment, Sensor, read_experiments
 from .fit import Channel, Estimate, Fit
-from .information import inform
+from .information import follow, inform
 from .least_squares import LOSSES, Data, Point, Search, cost, estimated, search
 from .predictions import Group, Predictor, group_experiments, read_channels
 from .unknowns import Unknown, read_parameters
@@ -27,6 +28,8 @@ from .unknowns import Unknown, read_parameters
 _OWN = ("model", "t1", "t0", "integrator", "initial", "saveat", "until", "progress", "adjoint", "throw")
 _OPTIONS = tuple(name for name in inspect.signature(simulate).parameters if name not in _OWN)
 """arguments of `simulate` that a calibration hands on"""
+_FEW = 32
+"""experiments, of which less run as fast side by side as in kernels of scalars, which take four times longer to compile"""
 _LONGEST = 1.0
 """of a step of the search, in relative changes"""
 
@@ -43,13 +46,14 @@ def calibrate(
     starts: int = 1,
     iterations: int = 50,
     tolerance: float = 1e-8,
+    grow: Sequence[float] = (1.0,),
     begin: Fit | None = None,
     progress: bool = True,
     **options: Any,
 ) -> Fit:
     """Finds parameters with which the model follows measurements: least squares by Levenberg and Marquardt, with exact derivatives.
 
-    - `experiments`: an `mbd.Experiment`, or a list of them; they may differ in length, channels, initial states and inputs, and run as one batch.
+    - `experiments`: an `mbd.Experiment`, or a list of them, which may differ in length, channels, initial states and inputs.
     - `parameters`: what is to be found by name: bounds (low, high), (low, high, "log"), `mbd.Free(...)` with start, prior or scale,
       `mbd.Inertia()` for a body's inertia; a star gives several parameters one value, "tyre_*.stiffness". A name without a dot is a number of
       your own; ties use it: `{"J": mbd.Free(0, 1, start=0.1), "rod.inertia": lambda p: p["J"] - 0.02, "b.mass": "a.mass"}`.
@@ -58,6 +62,8 @@ def calibrate(
     - `loss`: "squares"; "huber" or "student" where there are outliers.
     - `starts`: more than one begins at so many points between the bounds (all run as one batch) and goes on from the best few.
     - `iterations`: at most; `tolerance`: relative decrease of the cost at which the search ends.
+    - `grow`: shares of every record, (0.1, 0.3, 1.0), that are fitted one after the other: long or chaotic records, which lead nowhere from a
+      rough start, are followed from their beginning on. (`Experiment.windows` is the other way.)
     - `begin`: an earlier fit to start from, of this or of other experiments.
     - further arguments are those of `simulate`: step, max_step, controller, kernels, max_steps ...
 
@@ -74,10 +80,14 @@ def calibrate(
         raise ValueError(unknown("loss", loss, LOSSES))
     fitted = read_experiments(experiments)
     left_out = read_experiments(validation, "validation") if validation else []
+    if len(fitted) < _FEW and jax.default_backend() == "cpu":
+        options.setdefault("kernels", "array")
     problem = Problem(system, fitted, parameters, sensors or {}, {"integrator": integrator, **options}, loss)
     problem.refuse_too_few_data()
     best = problem.first_point(begin)
     with _Progress(progress, iterations) as bar:
+        for share in grow[:-1]:
+            best = problem.best_of(best, 1, iterations, 1e-3, bar, share).point
         found = problem.best_of(best, starts, iterations, tolerance, bar)
     return problem.fit(found, left_out)
 
@@ -120,7 +130,8 @@ class Problem:
         mean = np.array([0.0 if one.prior is None else one.prior[0] for one in self.unknowns], float)
         weight = np.array([0.0 if one.prior is None else 1.0 / one.prior[1] for one in self.unknowns], float)
         present = [np.asarray(group.batch.present) for group in groups]
-        return Data(present, noise, bounds, own, (mean, weight), priors, self.loss)  # pyright: ignore[reportArgumentType]
+        scales = self._scales(groups)
+        return Data(present, noise, bounds, own, (mean, weight), priors, self.loss, scales)  # pyright: ignore[reportArgumentType]
 
     def refuse_too_few_data(self) -> None:
         rows = int(sum(np.sum(present) for present in self.data.present))
@@ -128,7 +139,8 @@ class Problem:
         wanted = len(self.unknowns) + sum(group.start().size for group in self.groups)
         if rows + known < wanted:
             raise ValueError(
-                f"{wanted} numbers are to be found from {rows} samples: give more data, fewer parameters, or priors (mbd.Free(prior=(mean, std)))."
+                f"{wanted} numbers are to be found from {rows} samples: give more data, fewer parameters, or priors "
+                "(mbd.Free(prior=(mean, std)))."
             )
 
     # --- where the search is ------------------------------------------------------------------------------------------------------------
@@ -189,13 +201,15 @@ class Problem:
 
     # --- search -------------------------------------------------------------------------------------------------------------------------
 
-    def best_of(self, first: Point, starts: int, iterations: int, tolerance: float, tell: Any) -> Search:
+    def best_of(self, first: Point, starts: int, iterations: int, tolerance: float, tell: Any, share: float = 1.0) -> Search:
+        """Of the first share of each record."""
         levels = self._first_levels(first)
         points = [first] if starts == 1 else self._spread_out(first, starts, levels)
+        data = self.data if share == 1.0 else self.data._replace(present=[_early(present, share) for present in self.data.present])
         found: Search | None = None
         for point in points:
             longest = np.maximum(_LONGEST * self.rescale(point.u), 1e-12)
-            one = search(self.evaluate, self.data, point, levels=levels, iterations=iterations, tolerance=tolerance, longest=longest, tell=tell)
+            one = search(self.evaluate, data, point, levels=levels, iterations=iterations, tolerance=tolerance, longest=longest, tell=tell)
             if found is None or self._likelihood(one) < self._likelihood(found):
                 found = one._replace(evaluations=one.evaluations + (0 if found is None else found.evaluations))
             else:
@@ -225,16 +239,15 @@ class Problem:
         return [points[i] for i in chosen]
 
     def _first_levels(self, point: Point) -> np.ndarray:
-        return estimated(self.data, point, self._scales())
+        return estimated(self.data, point, self.data.scales)
 
-    def _scales(self) -> np.ndarray:
+    def _scales(self, groups: list[Group]) -> np.ndarray:
         """Of channels, how much they vary: noise levels before anything is known of noise."""
         found = np.zeros(len(self.channels.observe))
-        for group, present in zip(self.groups, self.data.present, strict=True):
-            values = np.where(present > 0, np.asarray(group.batch.measured), np.nan)
-            with np.errstate(all="ignore"):
-                spread_ = np.array([np.nanstd(values[:, c]) if np.any(present[:, c]) else 0.0 for c in range(found.size)])
-            found = np.maximum(found, spread_)
+        for group in groups:
+            there = np.asarray(group.batch.present) > 0
+            for place in np.flatnonzero(np.any(there, axis=(0, 2))):
+                found[place] = max(found[place], np.std(np.asarray(group.batch.measured)[:, place][there[:, place]]))
         return np.where(found > 0, found, 1.0)
 
     # --- result -------------------------------------------------------------------------------------------------------------------------
@@ -252,14 +265,14 @@ class Problem:
             for one, u, r in zip(self.unknowns, point.u, reach, strict=True)
         ]
         with np.errstate(invalid="ignore", divide="ignore"):
-            correlation = known.covariance / (deviations[:, None] * deviations[None, :])
+            correlation = known.covariance / (deviations[:, None] * deviations[None, :])  # NaN where a parameter is not determined
         channels = self._channels(point, levels) + (self._validated(point, levels, left_out) if left_out else [])
         settings = {name: np.asarray(value) for name, value in self._settings(point.u).items()}
         return Fit(
             estimates,
             self._initial(point),
             channels,
-            np.where(np.isfinite(correlation), correlation, np.eye(point.u.size)),
+            correlation,
             known.undetermined,
             found.history,
             found.evaluations,
@@ -304,10 +317,10 @@ class Problem:
         other.data = other._data(other.groups)
         at = other.evaluate(point.u, [group.start() for group in other.groups])
         if at.ok and any(part.size for part in at.own):
-            every = np.ones(point.u.size, bool)
-            at = search(
-                other.evaluate, other.data, at, levels=levels, iterations=20, tolerance=1e-8, fixed=every, longest=np.ones(point.u.size)
-            ).point
+            every, longest = np.ones(point.u.size, bool), np.ones(point.u.size)
+            for share in _GROWING:
+                data = other.data._replace(present=[_early(present, share) for present in other.data.present])
+                at = search(other.evaluate, data, at, levels=levels, iterations=20, tolerance=1e-8, fixed=every, longest=longest).point
         channels = other._channels(at, levels)
         for one in channels:
             one.validation = True
@@ -321,24 +334,34 @@ class Problem:
         width = deviations[place] if np.isfinite(deviations[place]) else self.rescale(found.point.u)[place]
         one, low, high = self.unknowns[place], *self.data.bounds
         data = self.data._replace(noise=[np.where(np.isnan(known), found.levels[None], known) for known in self.data.noise])
+        width = min(width, self.rescale(found.point.u)[place] / 3.0)
         sides = []
         for sign in (-1.0, 1.0):
             point, side = found.point, []
             for k in range(1, points // 2 + 1):
-                u = point.u.copy()
-                u[place] = np.clip(found.point.u[place] + sign * 3.0 * width * k / (points // 2), low[place], high[place])
-                point = self.evaluate(u, point.own)
+                target = np.clip(found.point.u[place] + sign * 3.0 * width * k / (points // 2), low[place], high[place])
+                point = self.evaluate(*follow(data, point, found.levels, place, target - point.u[place]))
                 if not point.ok:
                     break
-                longest = np.maximum(_LONGEST * self.rescale(u), 1e-12)
+                longest = np.maximum(_LONGEST * self.rescale(point.u), 1e-12)
                 done = search(self.evaluate, data, point, levels=found.levels, iterations=15, tolerance=1e-8, fixed=fixed, longest=longest)
                 point = done.point
-                side.append((u[place], done.cost))
+                side.append((point.u[place], done.cost))
             sides.append(side)
         rows = [*reversed(sides[0]), (found.point.u[place], cost(data, found.point, found.levels)), *sides[1]]
         u, costs = (np.array(part) for part in zip(*rows, strict=True))
         costs = costs - np.min(costs)
         return {"value": one.shown(u), "cost": costs, "interval": one.shown(_passing(u, costs, 1.92))}
+
+
+_GROWING = (0.1, 0.3, 1.0)
+"""shares of a record from which its initial values are found one after the other"""
+
+
+def _early(present: np.ndarray, share: float) -> np.ndarray:
+    """The first rows of every experiment that has some."""
+    rows = np.sum(np.any(present > 0, axis=1), axis=1)
+    return present * (np.arange(present.shape[2])[None, :] < np.maximum(np.ceil(share * rows), 2)[:, None])[:, None, :]
 
 
 _FINE = tuple(results.number(code).item() for code in (RESULTS.successful, RESULTS.event_occurred))

@@ -13,8 +13,8 @@ from .unknowns import Free
 
 
 class Sensor(NamedTuple):
-    """What stands between a quantity and its channel: measured(t) = gain * quantity(t - delay) + bias. Each is a number, or `mbd.Free(...)` to be
-    found, one for all experiments."""
+    """What stands between a quantity and its channel: measured(t) = gain * quantity(t - delay) + bias. Each is a number, or `mbd.Free(...)`
+    to be found, one for all experiments."""
 
     gain: Any = 1.0
     bias: Any = 0.0
@@ -97,7 +97,9 @@ class Experiment:
         late = np.flatnonzero(~(np.diff(self.ts) > 0))
         if late.size:
             row = int(late[0]) + 1
-            raise ValueError(f"{self.name!r}: times must increase, row {row} ({self.ts[row]:g} s) does not: sort the rows, and drop doubles.")
+            raise ValueError(
+                f"{self.name!r}: times must increase, row {row} ({self.ts[row]:g} s) does not: sort the rows, and drop doubles."
+            )
         for column, values in self.columns.items():
             if values.shape != self.ts.shape:
                 raise ValueError(f"{self.name!r}: channel {column!r} has {values.size} values for {self.ts.size} times.")
@@ -105,7 +107,7 @@ class Experiment:
     def _read_noise(self, noise: Any) -> dict[str, float]:
         if noise is None:
             return {}
-        levels = dict(noise) if isinstance(noise, Mapping) else dict.fromkeys(self.columns, noise)
+        levels: dict[str, Any] = dict(noise) if isinstance(noise, Mapping) else dict.fromkeys(self.columns, noise)
         for column, level in levels.items():
             if column not in self.columns:
                 raise ValueError(f"noise of {self.name!r}: {unknown('channel', column, self.columns)}")
@@ -191,7 +193,9 @@ def _read_table(data: Any) -> tuple[str, dict[str, np.ndarray]]:
         return "", {str(name): np.asarray(data[name]) for name in data.columns}
     if isinstance(data, Mapping):
         return "", {str(name): np.asarray(values) for name, values in data.items()}
-    raise ValueError(f"measurements must be a dictionary of columns, a data frame, or the path of a CSV or npz file, got {type(data).__name__}.")
+    raise ValueError(
+        f"measurements must be a dictionary of columns, a data frame, or the path of a CSV or npz file, got {type(data).__name__}."
+    )
 
 
 def _read_csv(path: Path) -> dict[str, np.ndarray]:
@@ -254,4 +258,3 @@ def read_experiments(given: Any, argument: str = "experiments") -> list[Experime
         if names[one.name] > 1:
             one.name = f"{one.name} ({names[one.name]})"
     return several
-

@@ -74,7 +74,7 @@ class Fit:
     """by experiment, the initial values that were found"""
     channels: list[Channel]
     correlation: np.ndarray
-    """of the estimates, in the order of `names`"""
+    """of the estimates, in the order of `names`; NaN of one that is not determined"""
     undetermined: tuple[str, ...]
     """what the data do not determine, in sentences"""
     history: list[dict[str, float]]
@@ -128,7 +128,9 @@ class Fit:
         `value` and `cost` (less the smallest); where it passes 1.92 is the 95 % `interval`, which may be lopsided, or open (infinite).
         """
         if self._profile is None:
-            raise ValueError("a profile needs the experiments: a fit that was loaded has none. Call calibrate(..., begin=fit, iterations=0).")
+            raise ValueError(
+                "a profile needs the experiments: a fit that was loaded has none. Call calibrate(..., begin=fit, iterations=0)."
+            )
         return self._profile(self[name].name, points)
 
     # --- words and pictures -------------------------------------------------------------------------------------------------------------
@@ -202,9 +204,11 @@ class Fit:
             "failed_runs": self.failed_runs,
             "result": self.result,
         }
-        arrays = {f"channel {i} {part}": getattr(one, part) for i, one in enumerate(self.channels) for part in ("ts", "measured", "simulated")}
+        arrays = {
+            f"channel {i} {part}": getattr(one, part) for i, one in enumerate(self.channels) for part in ("ts", "measured", "simulated")
+        }
         settings = {f"parameter {name}": value for name, value in self.settings.items()}
-        np.savez_compressed(path, told=json.dumps(told), correlation=self.correlation, u=self.u, **arrays, **settings)
+        np.savez_compressed(path, **{"told": json.dumps(told), "correlation": self.correlation, "u": self.u, **arrays, **settings})  # pyright: ignore[reportArgumentType]
         return path
 
 
@@ -216,7 +220,7 @@ def load_fit(path: str | Path, model: Model | System | None = None) -> Fit:
             raise ValueError(f"{path.name} is no fit that this version of jaxmbd has saved.")
         told = json.loads(str(file["told"]))
         channels = [
-            Channel(experiment, column, *(file[f"channel {i} {part}"] for part in ("ts", "measured", "simulated")), noise, validation)
+            Channel(experiment, column, *(file[f"channel {i} {part}"] for part in ("ts", "measured", "simulated")), noise, validation)  # pyright: ignore[reportCallIssue]
             for i, (experiment, column, noise, validation) in enumerate(told["channels"])
         ]
         settings = {name.removeprefix("parameter "): file[name] for name in file.files if name.startswith("parameter ")}

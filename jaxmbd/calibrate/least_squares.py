@@ -51,6 +51,8 @@ class Data(NamedTuple):
     """(mean, 1 / standard deviation)"""
     own_prior: list[tuple[np.ndarray, np.ndarray]]
     loss: str
+    scales: np.ndarray
+    """of channels, how much they vary"""
 
 
 class Normal(NamedTuple):
@@ -203,7 +205,7 @@ def search(
     fixed = np.zeros(point.u.size, bool) if fixed is None else fixed
     levels = estimated(data, point, levels)
     now, damping, evaluations, failed = cost(data, point, levels), 1e-3, 1, 0
-    history = [_row(data, point, levels, now, damping)]
+    history = [_row(data, point, now, damping)]
     tell(history[-1])
     result = "stopped after as many iterations as were allowed"
     try:
@@ -236,7 +238,7 @@ def search(
             settled = np.all(np.abs(changed - levels) <= 1e-3 * levels)
             point, before = better, now
             levels, now = changed, cost(data, better, changed)
-            history.append(_row(data, point, levels, now, damping))
+            history.append(_row(data, point, now, damping))
             tell(history[-1])
             if settled and abs(before - new) <= tolerance * max(before, 1e-300):
                 result = "converged"
@@ -255,11 +257,11 @@ def _foreseen(normal: Normal, du: np.ndarray, dw: list[np.ndarray]) -> float:
     return float(linear - 0.5 * quadratic)
 
 
-def _row(data: Data, point: Point, levels: np.ndarray, now: float, damping: float) -> dict[str, float]:
-    squares = sum(float(np.sum(present * (errors / sigma) ** 2)) for errors, present, sigma in _parts(data, point, levels))
+def _row(data: Data, point: Point, now: float, damping: float) -> dict[str, float]:
+    """What is told of a step. The misfit is relative to how much channels vary: noise levels, which are estimated anew, are not in it."""
+    squares = sum(
+        float(np.sum(present * (errors / data.scales[None, :, None]) ** 2))
+        for errors, present in zip(point.errors, data.present, strict=True)
+    )
     count = sum(float(np.sum(present)) for present in data.present)
     return {"cost": now, "misfit": float(np.sqrt(squares / max(count, 1.0))), "damping": damping}
-
-
-def _parts(data: Data, point: Point, levels: np.ndarray):
-    return zip(point.errors, data.present, sigmas(data, levels), strict=True)

@@ -211,9 +211,7 @@ class Predictor:
         free = group.free[0]
         key = tuple(name for name, _, _ in free.builders)
         if key not in self._programs:
-            self._programs[key] = eqx.filter_jit(
-                lambda u, own, batch: jax.vmap(lambda own, one: self._one(free, u, own, one))(own, batch)
-            )
+            self._programs[key] = eqx.filter_jit(lambda u, own, batch: jax.vmap(lambda own, one: self._one(free, u, own, one))(own, batch))
         values, by_unknowns, result = self._programs[key](u, own, group.batch)
         return Prediction(np.asarray(values), np.asarray(by_unknowns), np.asarray(result))
 
@@ -257,7 +255,11 @@ class Predictor:
         sensors = self.sensors_of(u)
         delays = {column: sensor["delay"] for column, sensor in sensors.items() if self.channels.delayed(column)}
         # A channel with a delay is looked at at its own times; these have no derivative, the channel's rate does it.
-        ts = one.ts if not delays else jnp.stack([one.ts, *(jnp.maximum(one.ts - jax.lax.stop_gradient(d), one.t0) for d in delays.values())])
+        ts = (
+            one.ts
+            if not delays
+            else jnp.stack([one.ts, *(jnp.maximum(one.ts - jax.lax.stop_gradient(d), one.t0) for d in delays.values())])
+        )
         order = None if not delays else jnp.argsort(ts.ravel())
         run = self.run(free, u, own, one, ts if order is None else ts.ravel()[order])
         rows = one.ts.shape[0]

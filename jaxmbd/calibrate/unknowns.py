@@ -29,8 +29,8 @@ class Free(NamedTuple):
 
 
 class Inertia(NamedTuple):
-    """A body's inertia that is to be found, `{"cube.inertia": mbd.Inertia()}`, and stays that of some distribution of mass on the way: the matrix
-    tr(J)/2 - J is searched by the logarithms of its Cholesky factor."""
+    """A body's inertia that is to be found, `{"cube.inertia": mbd.Inertia()}`, and stays that of some distribution of mass on the way: the
+    matrix tr(J)/2 - J is searched by the logarithms of its Cholesky factor."""
 
     diagonal: bool = False
     """only the principal moments, about the axes that the model has"""
@@ -52,7 +52,8 @@ class Unknown(NamedTuple):
 
     def shown(self, u: Any) -> Any:
         """The number that a person knows."""
-        return np.exp(u) if self.log else u
+        with np.errstate(over="ignore"):
+            return np.exp(u) if self.log else u
 
 
 class Unknowns(NamedTuple):
@@ -126,23 +127,31 @@ def read_free(owner: str, given: Mapping[str, Any], units: Mapping[str, str]) ->
     each: list[Unknown] = []
     builders = []
     for name, wish in given.items():
-        if isinstance(wish, Free) or (isinstance(wish, tuple) and len(wish) == 2):
-            free = wish if isinstance(wish, Free) else Free(start=wish[0], prior=(wish[0], wish[1]))
-            label = f"{owner}{name}"
-            if free.start is None and free.prior is None and not np.all(np.isfinite([free.low, free.high])):
-                raise ValueError(f"{label}: give mbd.Free(..., start=...), nobody else knows where to begin.")
-            begin = free.start if free.start is not None else free.prior[0] if free.prior is not None else 0.5 * (free.low + free.high)
-            more, build = _numbers(label, free, np.asarray(begin, float), units.get(name, ""))
-            builders.append((name, build, slice(len(each), len(each) + len(more))))
-            each += more
-        else:
-            try:
-                fixed[name] = float(wish)
-            except (TypeError, ValueError):
-                raise ValueError(
-                    f"{owner}{name}: give a number, (value, standard deviation) of a measured one, or mbd.Free, got {wish!r}."
-                ) from None
+        free = _free(wish)
+        if free is None:
+            fixed[name] = _number_of(f"{owner}{name}", wish)
+            continue
+        if free.start is None and free.prior is None and not np.all(np.isfinite([free.low, free.high])):
+            raise ValueError(f"{owner}{name}: give mbd.Free(..., start=...), nobody else knows where to begin.")
+        begin = free.start if free.start is not None else free.prior[0] if free.prior is not None else 0.5 * (free.low + free.high)
+        more, build = _numbers(f"{owner}{name}", free, np.asarray(begin, float), units.get(name, ""))
+        builders.append((name, build, slice(len(each), len(each) + len(more))))
+        each += more
     return fixed, Unknowns(tuple(each), tuple(builders), ())
+
+
+def _free(wish: Any) -> Free | None:
+    """What is to be found; a measured number, (value, standard deviation), is."""
+    if isinstance(wish, Free):
+        return wish
+    return Free(start=wish[0], prior=(wish[0], wish[1])) if isinstance(wish, tuple) and len(wish) == 2 else None
+
+
+def _number_of(label: str, wish: Any) -> float:
+    try:
+        return float(wish)
+    except (TypeError, ValueError):
+        raise ValueError(f"{label}: give a number, (value, standard deviation) of a measured one, or mbd.Free, got {wish!r}.") from None
 
 
 def _check_name(system: System, name: str) -> None:
@@ -173,7 +182,8 @@ def _as_free(name: str, wish: Any) -> Free:
     if isinstance(wish, Sequence) and len(wish) in (2, 3) and (len(wish) == 2 or wish[2] == "log"):
         return Free(wish[0], wish[1], log=len(wish) == 3)
     raise ValueError(
-        f"{name!r}: give its bounds (low, high), (low, high, 'log'), mbd.Free(...), or, as a tie, the name of another or a function, got {wish!r}."
+        f"{name!r}: give its bounds (low, high), (low, high, 'log'), mbd.Free(...), or, as a tie, the name of another or a function, "
+        f"got {wish!r}."
     )
 
 
@@ -190,7 +200,7 @@ def _numbers(name: str, free: Free, own: np.ndarray, unit: str) -> tuple[list[Un
         label = name + "".join(f"[{i}]" for i in index)
         numbers = [float(part[index]) for part in (start, low, high)]
         mean_and_width = None if prior is None else (float(prior[0][index]), float(prior[1][index]))
-        found.append(_number(label, *numbers, free.log, mean_and_width, unit))
+        found.append(_number(label, numbers[0], numbers[1], numbers[2], free.log, mean_and_width, unit))
     log, shape = free.log, own.shape
 
     def build(u: Array) -> Array:
@@ -230,7 +240,8 @@ def _inertia(name: str, wish: Inertia, own: np.ndarray, unit: str) -> tuple[list
         factor = np.linalg.cholesky(second)
     except np.linalg.LinAlgError:
         raise ValueError(
-            f"{name!r}: the model's inertia is that of no body with thickness, of its principal moments one is not less than the sum of the others."
+            f"{name!r}: the model's inertia is that of no body with thickness: of its principal moments one is not less than the sum of the "
+            "others."
         ) from None
     places = [(i, j) for i in range(3) for j in range(3 if not wish.diagonal else 0) if i > j]
     span = math.log(wish.spread)

@@ -59,7 +59,7 @@ def _pose(system: AbstractSystem, positions: tuple[str, ...], rates: tuple[str, 
         def stage(carry: tuple[Array, Memory], share: Array) -> tuple[tuple[Array, Memory], None]:
             q, memory = jax.lax.stop_gradient(carry)
             here = plain.recall(memory)
-            target = _Posed(here, positions, begin + share * (goals - begin))
+            target = _held(here, positions, begin + share * (goals - begin))
             moved, _ = project_position(target, q, t, fixed)
             return (moved, Memory(here.angles(moved), memory.kept_rows)), None
 
@@ -67,7 +67,7 @@ def _pose(system: AbstractSystem, positions: tuple[str, ...], rates: tuple[str, 
         (near, memory), _ = jax.lax.scan(stage, jax.lax.stop_gradient((q, memory)), jax.lax.stop_gradient(shares))
         # From the last stage on with derivatives: of the positions that are asked for, not of the way there.
         system = plain.recall(jax.lax.stop_gradient(memory))
-        posed = _Posed(system, positions, goals)
+        posed = _held(system, positions, goals)
         near = jax.lax.stop_gradient(near)
         q, _ = project_position(posed, near + (q - jax.lax.stop_gradient(q)), t, fixed)
         memory = Memory(jax.lax.stop_gradient(system.angles(q)), memory.kept_rows)
@@ -98,6 +98,10 @@ def _apart(system: AbstractSystem, names: tuple[str, ...], difference: Array) ->
     turning = np.array([one.observable.full_turns for one in find(system, *names)])
     turns = jax.lax.stop_gradient(jnp.round(difference / (2 * jnp.pi)))
     return jnp.where(turning, difference - 2 * jnp.pi * turns, difference)
+
+
+def _held(system: AbstractSystem, names: tuple[str, ...], goals: Array) -> "_Posed":
+    return _Posed(system=system, names=names, goals=goals)  # pyright: ignore[reportCallIssue] (q0 and v0 are properties)
 
 
 class _Posed(AbstractSystem):

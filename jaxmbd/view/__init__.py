@@ -1,4 +1,5 @@
 """Pictures of a run, and of many."""
 
+from .fits import plot_fit as plot_fit
 from .plots import plot as plot
 from .sweeps import plot_sweep as plot_sweep

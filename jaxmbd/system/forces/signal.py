@@ -24,10 +24,8 @@ class Signal(eqx.Module):
     values: Float[Numbers, "samples ..."]
 
     def __init__(self, ts: Any, values: Any):
-        if is_traced(ts, values):
-            self.ts, self.values = jnp.asarray(ts, float), jnp.asarray(values, float)
-        else:
-            self.ts, self.values = np.asarray(ts, float), np.asarray(values, float)
+        array: Any = jnp.asarray if is_traced(ts, values) else np.asarray
+        self.ts, self.values = array(ts, float), array(values, float)
         if self.ts.ndim != 1 or self.ts.shape[0] < 3 or self.values.shape[:1] != self.ts.shape:
             raise ValueError(
                 f"a Signal needs at least three times and a value at each, got shapes {self.ts.shape} and {self.values.shape} of ts and values."
@@ -40,7 +38,7 @@ class Signal(eqx.Module):
                 raise ValueError(f"the times of a Signal must increase, sample {late} ({self.ts[late]:g} s) does not: sort them.")
 
     def __call__(self, t: Number) -> Array:
-        ts, values = jnp.asarray(self.ts), jnp.asarray(self.values)
+        ts = jnp.asarray(self.ts)
         last = ts.shape[0] - 1
         t = jnp.clip(t, ts[0], ts[last])
         left = jnp.clip(jnp.searchsorted(ts, t, side="right") - 1, 0, last - 1)
