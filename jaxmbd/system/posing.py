@@ -26,30 +26,44 @@ def pose(system: AbstractSystem, values: Mapping[str, Any], *, t: Any = 0.0) -> 
 
     Positions are those nearest to the system's own, in the metric of the mass matrix, that satisfy the constraints and the positions asked
     for, and velocities likewise. What is asked for are observables of positions that have a rate ("rod.x", "hinge.angle", "spring.length")
-    and those rates ("rod.vx", "hinge.rate"). Works under jit, grad and vmap. Values that contradict the joints or each other give no finite
+    groups = (turned, positions, rates)
+    asked = (jnp.asarray([jnp.asarray(values[name], float) for name in names], float).reshape(-1) for names in groups)
     state. t [s] matters where joints are driven.
     """
     found = dict(zip(values, find(system, *values), strict=True))
+    coordinates = {name: place for place, name in enumerate(system.coordinate_names())}
+    turned = tuple(name for name, one in found.items() if name in coordinates and not one.observable.rate)
     for name, one in found.items():
-        if one.reducer or not (one.observable.rate or _is_rate(one)):
+        if one.reducer or not (one.observable.rate or name in turned or _is_rate(one)):
             raise ValueError(
                 f"initial {name!r}: only positions and their rates can be asked for, such as 'hinge.angle', 'hinge.rate', 'rod.x', 'rod.vx'."
             )
-    positions = tuple(name for name, one in found.items() if one.observable.rate)
-    rates = tuple(name for name in found if name not in positions)
-    goals, speeds = (jnp.asarray([jnp.asarray(values[name], float) for name in names], float).reshape(-1) for names in (positions, rates))
-    return _pose(system, positions, rates, goals, speeds, jnp.asarray(t, float))
+    positions = tuple(name for name, one in found.items() if one.observable.rate and not _is_rate(one))
+    rates = tuple(name for name in found if name not in (*positions, *turned))
+    asked = (jnp.asarray([jnp.asarray(values[name], float) for name in names], float).reshape(-1) for names in (turned, positions, rates))
+    places = tuple(coordinates[name] for name in turned)
+    return _pose(system, places, positions, rates, *asked, jnp.asarray(t, float))
 
 
 def _is_rate(one: Found) -> bool:
-    return any(seen.rate == one.quantity for seen in one.owner.table.values())
+    return one.observable.unit in ("m/s", "rad/s")
 
 
 @eqx.filter_jit
-def _pose(system: AbstractSystem, positions: tuple[str, ...], rates: tuple[str, ...], goals: Array, speeds: Array, t: Array) -> State:
+def _pose(
+    system: AbstractSystem,
+    places: tuple[int, ...],
+    positions: tuple[str, ...],
+    rates: tuple[str, ...],
+    turned: Array,
+    goals: Array,
+    speeds: Array,
+    t: Array,
+) -> State:
     plain, memory = system, first_memory(system)
     system = system.prepare().recall(memory)
-    q, v = system.normalize(jnp.asarray(system.q0, float), jnp.asarray(system.v0, float))
+    q0 = jnp.asarray(system.q0, float)
+    q, v = system.normalize(q0.at[np.array(places, int)].set(turned) if places else q0, jnp.asarray(system.v0, float))
     kept = keep_rows(system, q, t, memory.kept_rows)
     fixed = jnp.concatenate([kept, jnp.ones(len(positions))])
     q, _ = project_position(system, q, t, kept)

@@ -41,6 +41,22 @@ def test_what_is_not_asked_for_stays_near():
     np.testing.assert_allclose(run.angular_velocity("body")[0], (3, 0, 1), atol=1e-9)
 
 
+def test_a_free_body_is_turned_as_asked():
+    body = mbd.RigidBody("body", 2.0, (0.1, 0.2, 0.25))
+    system = mbd.Model([body], [], [mbd.Gravity((0, 0, 0))]).build()
+    p = np.array([0.1, -0.7, 0.5, 0.3])
+    wanted = {f"body.e{i}": value for i, value in enumerate(p)} | {
+        "body.wx_body": 1.0,
+        "body.wy_body": -2.0,
+        "body.wz_body": 0.5,
+        "body.x": 0.3,
+    }
+    run = mbd.simulate(system, 1e-9, initial=mbd.pose(system, wanted))
+    np.testing.assert_allclose(run.orientation("body")[0], p / np.linalg.norm(p), atol=1e-9)
+    np.testing.assert_allclose(run.angular_velocity("body", axes="body")[0], (1, -2, 0.5), atol=1e-8)
+    np.testing.assert_allclose(run.position("body")[0], (0.3, 0, 0), atol=1e-9)
+
+
 def test_loads_cannot_be_asked_for():
     system = mbd.problems.pendulum().build()
     with pytest.raises(ValueError, match=r"initial 'spring.torque': only positions and their rates can be asked for"):
