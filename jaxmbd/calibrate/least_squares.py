@@ -18,6 +18,10 @@ _HUBER = 1.345
 """standard deviations; 95 % as efficient as squares where noise is Gaussian"""
 _STUDENT = 4.0
 """degrees of freedom"""
+_STALLED = 1e10
+"""damping at which nobody hopes for a step"""
+_NOISE = 1e-4
+"""part of the cost that may come from steps of an integrator that are chosen anew"""
 
 
 class Point(NamedTuple):
@@ -141,36 +145,42 @@ def _held(at: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], downhill: np.nd
 
 
 def damped_step(data: Data, point: Point, normal: Normal, damping: float, fixed: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-    """(du, dw), each diagonal enlarged by a share of itself. Unknowns at their bounds, and those that are fixed, stay."""
-    still = fixed | _held(point.u, data.bounds, normal.b)
-    a, b = _without(normal.a, still), np.where(still, 0.0, normal.b)
-    a = a + damping * np.diag(_positive(np.diagonal(a)))
-    reduced = []
+    """(du, dw), each diagonal enlarged by a share of itself. Unknowns stay within their bounds, and those that are fixed where they are."""
+    a, b, reduced = normal.a + damping * np.diag(_positive(np.diagonal(normal.a))), normal.b, []
     for own, bounds, cross, c, right in zip(point.own, data.own_bounds, normal.cross, normal.c, normal.right, strict=True):
         if own.shape[1] == 0:
             reduced.append(None)
             continue
-        at_rest = _held(own, bounds, right)
-        c = c * ~(at_rest[:, :, None] | at_rest[:, None, :])
-        diagonal = np.where(at_rest, 1.0, _positive((1.0 + damping) * np.diagonal(c, axis1=1, axis2=2)))
+        still = _held(own, bounds, right)
+        c = c * ~(still[:, :, None] | still[:, None, :])
+        diagonal = np.where(still, 1.0, _positive((1.0 + damping) * np.diagonal(c, axis1=1, axis2=2)))
         c = c + (diagonal - np.diagonal(c, axis1=1, axis2=2))[:, :, None] * np.eye(own.shape[1])
-        cross = cross * ~at_rest[:, None, :] * ~still[None, :, None]
-        right = np.where(at_rest, 0.0, right)
+        cross = cross * ~still[:, None, :]
+        right = np.where(still, 0.0, right)
         solved = np.linalg.solve(c, np.concatenate([np.swapaxes(cross, 1, 2), right[:, :, None]], axis=2))
         a = a - np.sum(np.matmul(cross, solved[:, :, :-1]), axis=0)
         b = b - np.einsum("eso,eo->s", cross, solved[:, :, -1])
         reduced.append(solved)
-    a = a + np.diag(still.astype(float))
-    du = np.linalg.lstsq(a, b, rcond=1e-14)[0] if a.size else b
-    du = np.where(still, 0.0, du)
+    du = _within(a, b, data.bounds[0] - point.u, data.bounds[1] - point.u, fixed)
     dw = []
     for own, solved in zip(point.own, reduced, strict=True):
         dw.append(np.zeros_like(own) if solved is None else solved[:, :, -1] - solved[:, :, :-1] @ du)
     return du, dw
 
 
-def _without(matrix: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    return matrix * ~(rows[:, None] | rows[None, :])
+def _within(a: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+    """The x with a x = b, except for those that would leave their bounds: these stop there, and the others make the best of it."""
+    x, open_ = np.zeros_like(b), ~fixed
+    while np.any(open_):
+        scale = 1.0 / np.sqrt(_positive(np.diagonal(a)[open_]))
+        matrix = a[np.ix_(open_, open_)] * scale[:, None] * scale[None, :]
+        x[open_] = scale * np.linalg.lstsq(matrix, scale * (b[open_] - a[np.ix_(open_, ~open_)] @ x[~open_]), rcond=1e-14)[0]
+        beyond = open_ & ((x < low) | (x > high))
+        if not np.any(beyond):
+            break
+        x[beyond] = np.clip(x, low, high)[beyond]
+        open_ = open_ & ~beyond
+    return x
 
 
 def _positive(diagonal: np.ndarray) -> np.ndarray:
@@ -212,27 +222,26 @@ def search(
         for _ in range(iterations):
             normal = normal_equations(data, point, levels)
             better = None
-            while better is None and damping < 1e10:
-                du, dw = damped_step(data, point, normal, damping, fixed)
-                share = np.min(longest / np.maximum(np.abs(du), 1e-300), initial=1.0)
-                du, dw = share * du, [share * part for part in dw]
-                u = np.clip(point.u + du, *data.bounds)
-                own = [np.clip(w + part, *bounds) for w, part, bounds in zip(point.own, dw, data.own_bounds, strict=True)]
-                foreseen = _foreseen(normal, u - point.u, [b - a for a, b in zip(point.own, own, strict=True)])
-                if foreseen <= tolerance * max(now, 1e-300):
+            while better is None and damping < _STALLED:
+                u, own, foreseen = _try(data, point, normal, damping, fixed, longest)
+                if foreseen <= tolerance * max(now, 1e-300) and damping <= 1.0:
                     break
                 trial = evaluate(u, own)
                 evaluations += 1
                 failed += sum(int(np.count_nonzero(codes)) for codes in trial.failed)
                 new = cost(data, trial, levels)
-                gain = (now - new) / foreseen if np.isfinite(new) else -1.0
+                gain = (now - new) / foreseen if foreseen > 0 and np.isfinite(new) else -1.0
                 if new < now:
                     better = trial
                     damping = max(damping * (0.1 if gain > 0.75 else 1.0 if gain > 0.25 else 3.0), 1e-12)
                 else:
                     damping *= 5.0
             if better is None:
-                result = "converged"
+                *_, promised = _try(data, point, normal, 1e-3, fixed, longest)
+                if promised > _NOISE * now:
+                    result = "stalled: no step makes the misfit smaller, though derivatives promise it; tighten the tolerances of the runs"
+                else:
+                    result = "converged"
                 break
             changed = estimated(data, better, levels)
             settled = np.all(np.abs(changed - levels) <= 1e-3 * levels)
@@ -246,6 +255,17 @@ def search(
     except KeyboardInterrupt:
         result = "interrupted"
     return Search(point, levels, now, history, evaluations, failed, result)
+
+
+def _try(
+    data: Data, point: Point, normal: Normal, damping: float, fixed: np.ndarray, longest: np.ndarray
+) -> tuple[np.ndarray, list[np.ndarray], float]:
+    """(u, own, decrease of the cost in the quadratic model)"""
+    du, dw = damped_step(data, point, normal, damping, fixed)
+    share = np.min(longest / np.maximum(np.abs(du), 1e-300), initial=1.0)
+    u = np.clip(point.u + share * du, *data.bounds)
+    own = [np.clip(w + share * part, *bounds) for w, part, bounds in zip(point.own, dw, data.own_bounds, strict=True)]
+    return u, own, _foreseen(normal, u - point.u, [b - a for a, b in zip(point.own, own, strict=True)])
 
 
 def _foreseen(normal: Normal, du: np.ndarray, dw: list[np.ndarray]) -> float:

@@ -110,6 +110,7 @@ def read_parameters(system: System, given: Mapping[str, Any]) -> Unknowns:
         own = _own(system, name, wish)
         unit = _unit(system, name)
         more, build = _inertia(name, wish, own, unit) if isinstance(wish, Inertia) else _numbers(name, _as_free(name, wish), own, unit)
+        _check_range(system, name, more, build)
         builders.append((name, build, slice(len(each), len(each) + len(more))))
         each += more
         for one in meant(system, name) if "." in name else (name,):
@@ -159,6 +160,22 @@ def _check_name(system: System, name: str) -> None:
     if "." in name:
         for one in meant(system, name):
             system.get(one)
+
+
+def _check_range(system: System, name: str, unknowns: Sequence[Unknown], build: Callable[[Array], Array]) -> None:
+    """Refuses bounds beyond which the model has no meaning: runs would fail there."""
+    if "." not in name:
+        return
+    low, high = (np.array([getattr(one, side) for one in unknowns]) for side in ("low", "high"))
+    inside = 1e-9 * (high - low) if np.all(np.isfinite(high - low)) else 0.0  # a bound itself may be just out of range: (0, 1) for a mass
+    for side, ends in (("lower", low + inside), ("upper", high - inside)):
+        if np.all(np.isfinite(ends)):
+            for one in meant(system, name):
+                spec = naming.find(system, one).spec
+                value = np.asarray(build(jnp.asarray(ends)))
+                if spec is not None and spec.valid is not None and not np.all(spec.valid(value)):
+                    told = f" {value.item():g}" if value.ndim == 0 else ""
+                    raise ValueError(f"{name!r}: its {side} bound{told} is out of range: {one} {spec.requirement}.")
 
 
 def _own(system: System, name: str, wish: Any) -> np.ndarray:

@@ -75,6 +75,7 @@ def test_files_of_all_kinds_are_read(tmp_path):
         ({"rod.masss": (0.1, 1.0)}, "unknown parameter 'rod.masss'. Did you mean 'rod.mass'"),
         ({"rod.mass": (1.0, 2.0)}, r"'rod.mass' starts at 0.15, outside of its bounds 1 ... 2: widen them, or say where to begin"),
         ({"rod.mass": (2.0, 1.0)}, "its lower bound 2 must be less than its upper bound 1"),
+        ({"rod.mass": (-1.0, 2.0)}, r"its lower bound -1 is out of range: rod.mass must be positive"),
         ({"rod.mass": 3.0}, r"give its bounds \(low, high\)"),
         ({"rod.position": (-1.0, 1.0, "log")}, "searched in its logarithm: its bounds, start and prior must be positive"),
         ({"rod.mass": mbd.Free(prior=(0.15, 0.0))}, "the standard deviation of its prior must be positive"),
