@@ -12,6 +12,9 @@ from .calibrate.experiments import Experiment as Experiment
 from .calibrate.experiments import Sensor as Sensor
 from .calibrate.fit import Fit as Fit
 from .calibrate.fit import load_fit as load_fit
+from .calibrate.optimizing import Optimum as Optimum
+from .calibrate.optimizing import optimize as optimize
+from .calibrate.sensitivities import sensitivities as sensitivities
 from .calibrate.unknowns import Free as Free
 from .calibrate.unknowns import Inertia as Inertia
 from .conditioning import conditioning as conditioning

@@ -1,4 +1,4 @@
-"""The `jaxmbd` command: list the ready-made problems, run one of them, or sweep its parameters."""
+"""The `jaxmbd` command: list the ready-made problems, run one of them, sweep its parameters, or fit them to measurements."""
 
 import argparse
 import sys
@@ -13,6 +13,7 @@ import numpy as np
 
 from . import __version__
 from .caching import cache_compilations
+from .commands.calibrate import add_calibrate
 from .commands.shared import INTEGRATORS, UsageError, add_problem_arguments, build, fill_in, find_problem, prepare
 from .commands.sweep import add_sweep
 from .fusing import fuse_loops
@@ -78,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     add_problem_arguments(run)
     run.add_argument("--out", type=Path, metavar="DIR", help="where results go; default: jaxmbd-results/NAME")
     add_sweep(commands)
+    add_calibrate(commands)
     return parser
 
 

@@ -282,6 +282,7 @@ class Problem:
             self.system.set(settings),
             point.u,
             lambda name, points: self._profile(found, name, points, deviations),
+            lambda experiments, window: self._validated(point, levels, experiments, window),
         )
 
     def _settings(self, u: np.ndarray) -> dict[str, Any]:
@@ -307,8 +308,8 @@ class Problem:
                         found.append(Channel(one.name, column, one.ts, measured, simulated, one.noise.get(column, float(levels[place]))))
         return found
 
-    def _validated(self, point: Point, levels: np.ndarray, left_out: list[Experiment]) -> list[Channel]:
-        """Experiments that were not fitted: their own initial values alone are."""
+    def _validated(self, point: Point, levels: np.ndarray, left_out: list[Experiment], window: float | None = None) -> list[Channel]:
+        """Experiments that were not fitted: their own initial values alone are, to a first window [s] or to all of each record."""
         other = object.__new__(Problem)
         other.__dict__.update(self.__dict__)
         other.experiments = left_out
@@ -319,7 +320,7 @@ class Problem:
         if at.ok and any(part.size for part in at.own):
             every, longest = np.ones(point.u.size, bool), np.ones(point.u.size)
             for share in _GROWING:
-                data = other.data._replace(present=[_early(present, share) for present in other.data.present])
+                data = other.data._replace(present=[_early(_within(group, window), share) for group in other.groups])
                 at = search(other.evaluate, data, at, levels=levels, iterations=20, tolerance=1e-8, fixed=every, longest=longest).point
         channels = other._channels(at, levels)
         for one in channels:
@@ -356,6 +357,13 @@ class Problem:
 
 _GROWING = (0.1, 0.3, 1.0)
 """shares of a record from which its initial values are found one after the other"""
+
+
+def _within(group: Group, window: float | None) -> np.ndarray:
+    """Where there are samples, in the first so many seconds."""
+    batch = group.batch
+    late = np.zeros(batch.ts.shape, bool) if window is None else np.asarray(batch.ts - batch.t0[:, None]) > window
+    return np.asarray(batch.present) * ~late[:, None, :]
 
 
 def _early(present: np.ndarray, share: float) -> np.ndarray:

@@ -12,6 +12,7 @@ import numpy as np
 from ..system.building.model import Model
 from ..system.parameters import unknown
 from ..system.system import System
+from .experiments import read_experiments
 
 FORMAT = 1
 
@@ -91,6 +92,7 @@ class Fit:
     u: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
     """the estimates in the search's own coordinates"""
     _profile: Callable[..., Any] | None = dataclasses.field(default=None, repr=False)
+    _compare: Callable[..., Any] | None = dataclasses.field(default=None, repr=False)
 
     @property
     def names(self) -> list[str]:
@@ -132,6 +134,15 @@ class Fit:
                 "a profile needs the experiments: a fit that was loaded has none. Call calibrate(..., begin=fit, iterations=0)."
             )
         return self._profile(self[name].name, points)
+
+    def compare(self, experiments: Any, window: float | None = None) -> list[Channel]:
+        """Measured and predicted channels of other experiments, with what was found. Initial values that are to be found are so from the first
+        `window` seconds of each; None: from all of it."""
+        if self._compare is None:
+            raise ValueError(
+                "a comparison needs the model and the sensors: a fit that was loaded has none. Call calibrate(..., begin=fit)."
+            )
+        return self._compare(read_experiments(experiments), window)
 
     # --- words and pictures -------------------------------------------------------------------------------------------------------------
 

@@ -45,14 +45,16 @@ class Job(NamedTuple):
     def lane(self, values: dict[str, Any]) -> dict[str, Any]:
         """Statistics and observables of one run. What a run did not reach is NaN."""
         run = simulate(self.system.set(spread(self.system, values)), self.t1, throw=False, **self.options)
-        names = [one for one in self.observe if isinstance(one, str)]
-        seen = dict(run.observe(names))
+        reached = {"result": results.number(run.result), "time_reached": run.final.t, "steps": run.stats["steps"]}
+        return {**reached, "rejected": run.stats["rejected"], **self.seen(run)}
+
+    def seen(self, run: Solution) -> dict[str, jax.Array]:
+        """The observables of one run."""
+        found = dict(run.observe([one for one in self.observe if isinstance(one, str)]))
         for function in self.observe:
             if not isinstance(function, str):
-                seen |= _call(function, run)
-        reached = {"result": results.number(run.result), "time_reached": run.final.t, "steps": run.stats["steps"]}
-        found = {name: self._fitting(name, value, run) for name, value in seen.items()}
-        return {**reached, "rejected": run.stats["rejected"], **found}
+                found |= _call(function, run)
+        return {name: self._fitting(name, value, run) for name, value in found.items()}
 
     def _fitting(self, name: str, value: Any, run: Solution) -> jax.Array:
         value = jnp.asarray(value)

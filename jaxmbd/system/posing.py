@@ -42,7 +42,7 @@ def pose(system: AbstractSystem, values: Mapping[str, Any], *, t: Any = 0.0) -> 
     rates = tuple(name for name in found if name not in (*positions, *turned))
     asked = (jnp.asarray([jnp.asarray(values[name], float) for name in names], float).reshape(-1) for names in (turned, positions, rates))
     places = tuple(coordinates[name] for name in turned)
-    return _pose(system, places, positions, rates, *asked, jnp.asarray(t, float))
+    return _pose(system, places, positions, rates, tuple(asked), jnp.asarray(t, float))
 
 
 def _is_rate(one: Found) -> bool:
@@ -55,11 +55,10 @@ def _pose(
     places: tuple[int, ...],
     positions: tuple[str, ...],
     rates: tuple[str, ...],
-    turned: Array,
-    goals: Array,
-    speeds: Array,
+    asked: tuple[Array, ...],
     t: Array,
 ) -> State:
+    turned, goals, speeds = asked
     plain, memory = system, first_memory(system)
     system = system.prepare().recall(memory)
     q0 = jnp.asarray(system.q0, float)
@@ -90,9 +89,9 @@ def _pose(
         rows = jnp.concatenate([constraint_jacobian(system, q, t), held])
         still = jnp.zeros_like(v)
         drive = jnp.concatenate([constraint_rate(system, q, still, t), _values(system, rates, q, still, t) - speeds])
-        asked = jnp.concatenate([kept, jnp.ones(len(rates))])
-        weight = projection_metric(system.mass(q), rows, asked)
-        v = solve_once(saddle_matrix(weight, rows, asked), jnp.concatenate([weight @ v, -asked * drive]))[: v.shape[0]]
+        fixed = jnp.concatenate([kept, jnp.ones(len(rates))])
+        weight = projection_metric(system.mass(q), rows, fixed)
+        v = solve_once(saddle_matrix(weight, rows, fixed), jnp.concatenate([weight @ v, -fixed * drive]))[: v.shape[0]]
     none, x = jnp.zeros_like(q), initial_states(plain)
     return State(t, q, v, x, jnp.zeros_like(kept), none, jnp.zeros_like(x), Memory(memory.angles, kept))
 

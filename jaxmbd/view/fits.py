@@ -1,4 +1,4 @@
-"""Pictures and a report of a calibration."""
+"""Pictures and a report of a calibration, and of sensitivities."""
 
 import base64
 import html
@@ -154,3 +154,29 @@ def _picture(fit: "Fit") -> str:
     file = io.BytesIO()
     plot_fit(fit, most=8 if len(fit.channels) > 6 else _MOST_PANELS, path=file)  # pyright: ignore[reportArgumentType]
     return base64.b64encode(file.getvalue()).decode()
+
+
+def plot_sensitivities(data: Any, path: str | Path | None = None, *, most: int = 12) -> "Figure":
+    """Bars of relative sensitivities, those of numbers that `mbd.sensitivities` found; of many parameters the `most` that matter most."""
+    names = [name for name in data.data_vars if name.startswith("relative(") and data[name].dims == ("parameter",)]
+    if not names:
+        raise ValueError(
+            "there are no sensitivities of single numbers of one run in this table: observe 'peak:rod.y' or 'final:hinge.angle'."
+        )
+    largest = np.nanmax([np.abs(data[name].values) for name in names], axis=0)
+    order = np.argsort(-np.nan_to_num(largest), kind="stable")[:most]
+    figure = _figure(path is None, (8, 1.2 + 0.32 * len(order) * max(1, 0.6 * len(names))))
+    axes = figure.subplots()
+    places, height = np.arange(len(order)), 0.8 / len(names)
+    for k, name in enumerate(names):
+        label = name.removeprefix("relative(").removesuffix(")")
+        axes.barh(places + (k - 0.5 * (len(names) - 1)) * height, data[name].values[order], height, label=label)
+    axes.set_yticks(places, [str(label) for label in data["parameter"].values[order]])
+    axes.invert_yaxis()
+    axes.axvline(0.0, color="0.3", lw=0.8)
+    axes.set_xlabel("change of the observable in % by 1 % of the parameter")
+    axes.grid(alpha=0.3, axis="x")
+    axes.legend()
+    if path is not None:
+        figure.savefig(path, dpi=120)
+    return figure
