@@ -80,7 +80,7 @@ def optimize(
     descent = optax.adam(fall) if optimizer is None else optimizer
 
     def value(share: jax.Array) -> tuple[jax.Array, jax.Array]:
-        named = {name: part for name, part in unknowns.values(low + (high - low) * share).items() if "." in name}
+        named = {name: part for name, part in unknowns.values(jnp.asarray(low + (high - low) * share)).items() if "." in name}
         run = simulate(job.system.set(spread(job.system, named)), job.t1, throw=False, **job.options)
         seen = list(job.seen(run).values())
         if len(seen) != 1 or seen[0].ndim > 0:
@@ -117,8 +117,8 @@ def optimize(
             # Lanes may differ by orders of magnitude.
             size = jnp.linalg.norm(slope, axis=1, keepdims=True)
             step, state = jax.vmap(descent.update)(slope / jnp.where(size > 0, size, 1.0), state, share)
-            gone = ~np.isfinite(now)
-            share = jnp.clip(jnp.where(gone[:, None], best, share + step), 0.0, 1.0)
+            moved = jnp.asarray(optax.apply_updates(share, step))
+            share = jnp.clip(jnp.where(~jnp.isfinite(found)[:, None], best, moved), 0.0, 1.0)
     except KeyboardInterrupt:
         pass
     if not history:

@@ -209,15 +209,29 @@ class Predictor:
 
     def __call__(self, group: Group, u: np.ndarray, own: np.ndarray) -> Prediction:
         free = group.free[0]
-        key = tuple(name for name, _, _ in free.builders)
+        span = self._span(group)
+        key = tuple(name for name, _, _ in free.builders), span
         if key not in self._programs:
-            self._programs[key] = eqx.filter_jit(lambda u, own, batch: jax.vmap(lambda own, one: self._one(free, u, own, one))(own, batch))
+            self._programs[key] = eqx.filter_jit(
+                lambda u, own, batch: jax.vmap(lambda own, one: self._one(free, u, own, one, span))(own, batch)
+            )
         values, by_unknowns, result = self._programs[key](u, own, group.batch)
         return Prediction(np.asarray(values), np.asarray(by_unknowns), np.asarray(result))
 
-    def _one(self, free: Unknowns, u: Array, own: Array, one: Batch) -> tuple[Array, Array, Array]:
+    def _span(self, group: Group) -> tuple[float, float] | None:
+        """Start and end [s] of steps of one size, whose number must be known beforehand."""
+        if self.options.get("step") is None:
+            return None
+        starts = np.unique(group.batch.t0)
+        if starts.size > 1:
+            raise ValueError(
+                f"with a fixed step all experiments must start at the same time, these start at {starts[0]:g} s and {starts[1]:g} s: shift them."
+            )
+        return float(starts[0]), float(np.max(group.batch.ts))
+
+    def _one(self, free: Unknowns, u: Array, own: Array, one: Batch, span: tuple[float, float] | None) -> tuple[Array, Array, Array]:
         def channels(both: Array) -> tuple[Array, tuple[Array, Array]]:
-            values, result = self.channels_of(free, both[: self.count], both[self.count :], one)
+            values, result = self.channels_of(free, both[: self.count], both[self.count :], one, span)
             return values, (values, result)
 
         by_unknowns, (values, result) = jax.jacfwd(channels, has_aux=True)(jnp.concatenate([u, own]))
@@ -238,7 +252,7 @@ class Predictor:
                 place += len(unknowns.each)
         return found
 
-    def run(self, free: Unknowns, u: Array, own: Array, one: Batch, ts: Any) -> Any:
+    def run(self, free: Unknowns, u: Array, own: Array, one: Batch, ts: Any, span: tuple[float, float] | None) -> Any:
         """The solution for one experiment."""
         system = self.system_of(u)
         if one.values:
@@ -248,9 +262,10 @@ class Predictor:
         begin = {**one.initial, **free.values(own)}
         state = pose(system, begin, t=one.t0) if begin else None
         options = {"max_steps": 1_000_000, **self.options}
-        return simulate(system, one.ts[-1], t0=one.t0, initial=state, saveat=ts, adjoint=Forward(), throw=False, **options)
+        t0, t1 = (one.t0, one.ts[-1]) if span is None else span
+        return simulate(system, t1, t0=t0, initial=state, saveat=ts, adjoint=Forward(), throw=False, **options)
 
-    def channels_of(self, free: Unknowns, u: Array, own: Array, one: Batch) -> tuple[Array, Array]:
+    def channels_of(self, free: Unknowns, u: Array, own: Array, one: Batch, span: tuple[float, float] | None) -> tuple[Array, Array]:
         """(channels at their times, how the run ended)"""
         sensors = self.sensors_of(u)
         delays = {column: sensor["delay"] for column, sensor in sensors.items() if self.channels.delayed(column)}
@@ -261,7 +276,7 @@ class Predictor:
             else jnp.stack([one.ts, *(jnp.maximum(one.ts - jax.lax.stop_gradient(d), one.t0) for d in delays.values())])
         )
         order = None if not delays else jnp.argsort(ts.ravel())
-        run = self.run(free, u, own, one, ts if order is None else ts.ravel()[order])
+        run = self.run(free, u, own, one, ts if order is None else ts.ravel()[order], span)
         rows = one.ts.shape[0]
         back = None if order is None else jnp.argsort(order).reshape(-1, rows)
         found = []
