@@ -53,6 +53,7 @@ from .sweep.designs import LatinHypercube as LatinHypercube
 from .sweep.designs import Sobol as Sobol
 from .sweep.sweeping import sweep as sweep
 from .system import parameters as parameters
+from .system import shapes as shapes
 from .system.bodies.base import AbstractBody as AbstractBody
 from .system.bodies.planar import PlanarBody as PlanarBody
 from .system.bodies.point_mass import PointMass as PointMass

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from . import naming
 from .forces.base import AbstractField
 from .mechanism import AbstractMechanism
+from .shapes import AbstractShape
 from .stacked import stiff
 from .stacked.groups import BodyGroup, ElementGroup, Geometry, gather
 from .stacked.layout import Layout
@@ -33,6 +34,8 @@ class System(AbstractMechanism):
     """The joints of such loops, as far as the initial configuration shows: their reactions are not unique."""
     redundant_rows: int | None = eqx.field(static=True, default=None)
     """How many rows follow from others; None: could not be counted at build."""
+    looks: tuple[tuple[str, tuple[AbstractShape, ...]], ...] = eqx.field(static=True, default=())
+    """Shapes for pictures, of the ground and of bodies by name; like names they are not part of what is compiled."""
 
     def get(self, name: str) -> Array:
         """The value of a parameter, e.g. `system.get("spring.stiffness")`."""
@@ -62,6 +65,7 @@ class System(AbstractMechanism):
             force_groups=_numbered("force", self.force_groups),
             fields=tuple(field.renamed(f"field {i}") for i, field in enumerate(self.fields)),
             redundant_joints=(),
+            looks=(),
         )
 
     # Points and axes follow from the parameters anew whenever they are asked for: nothing here can be out of date.

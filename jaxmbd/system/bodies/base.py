@@ -19,6 +19,7 @@ from ..._numbers import Numbers
 from ..frames import Frame
 from ..observable import BODY, Observable
 from ..parameters import Parameter, read_fields, read_name
+from ..shapes import AbstractShape, read_shapes
 
 
 class AbstractBody(eqx.Module):
@@ -28,14 +29,17 @@ class AbstractBody(eqx.Module):
     mass: eqx.AbstractVar[Float[Numbers, "*stack"]]
     parameters: eqx.AbstractClassVar[dict[str, Parameter]]
     has_orientation: eqx.AbstractClassVar[bool]
+    shape: eqx.AbstractVar[tuple[AbstractShape, ...]]
+    """What pictures show, in the body's axes; the equations never see it. Empty: something that fits joints, contacts and inertia."""
     driven: ClassVar[bool] = False
     """Whether something unseen answers forces on it, and so works."""
     observables: ClassVar[dict[str, Observable]] = BODY
     """What a run can be asked of it by name, besides what its parents list."""
 
-    def read_body(self, name: str, **values: Any) -> None:
-        """The part of a constructor that all bodies share: name and checked numbers."""
+    def read_body(self, name: str, shape: Any = None, **values: Any) -> None:
+        """The part of a constructor that all bodies share: name, looks and checked numbers."""
         self.name = read_name("body", name)
+        self.shape = read_shapes(f"shape of body {name!r}", shape)
         read_fields(self, f"body {name!r}", self.parameters, **values)
 
     @property

@@ -14,6 +14,7 @@ from ..rotations import (
     planar_rotation,
     product,
 )
+from ..shapes import AbstractShape
 from .base import AbstractBody
 
 
@@ -33,6 +34,8 @@ class PlanarBody(AbstractBody):
     """m/s, initial"""
     angular_velocity: Float[Numbers, "*stack"]
     """rad/s, initial"""
+    shape: tuple[AbstractShape, ...] = eqx.field(static=True)
+    """what pictures show, in the body's axes: `mbd.shapes.Box(...)` or a list; empty: derived from joints, contacts and inertia"""
     has_orientation: ClassVar[bool] = True
     observables: ClassVar[dict[str, Observable]] = PLANAR_ANGLE | TURNING
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -53,9 +56,12 @@ class PlanarBody(AbstractBody):
         angle: Any = 0.0,
         velocity: Any = (0.0, 0.0),
         angular_velocity: Any = 0.0,
+        *,
+        shape: Any = None,
     ):
         self.read_body(
             name,
+            shape,
             mass=mass,
             inertia=inertia,
             position=position,

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from ..._numbers import Numbers
 from ..frames import Frame, embed
 from ..parameters import Parameter, positive, vector
+from ..shapes import AbstractShape
 from .base import AbstractBody
 
 
@@ -23,6 +24,8 @@ class PointMass(AbstractBody):
     """m, initial"""
     velocity: Float[Numbers, "*stack d"]
     """m/s, initial"""
+    shape: tuple[AbstractShape, ...] = eqx.field(static=True)
+    """what pictures show, in the body's axes: `mbd.shapes.Box(...)` or a list; empty: derived from joints, contacts and inertia"""
     has_orientation: ClassVar[bool] = False
     parameters: ClassVar[dict[str, Parameter]] = {
         "mass": positive("kg"),
@@ -30,9 +33,9 @@ class PointMass(AbstractBody):
         "velocity": vector("m/s"),
     }
 
-    def __init__(self, name: str, mass: Any, position: Any, velocity: Any = None):
+    def __init__(self, name: str, mass: Any, position: Any, velocity: Any = None, *, shape: Any = None):
         self.read_body(name, mass=mass, position=position)
-        self.read_body(name, velocity=np.zeros(self.position.shape) if velocity is None else velocity)
+        self.read_body(name, shape, velocity=np.zeros(self.position.shape) if velocity is None else velocity)
         if self.velocity.shape != self.position.shape:
             raise ValueError(f"velocity of body {name!r} must have as many components as its position.")
 

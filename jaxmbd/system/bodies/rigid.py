@@ -25,6 +25,7 @@ from ..rotations import (
     to_body,
     to_ground,
 )
+from ..shapes import AbstractShape
 from .base import AbstractBody
 
 
@@ -80,6 +81,8 @@ class RigidBody(AbstractBody):
     """m/s, initial"""
     angular_velocity: Float[Numbers, "*stack 3"]
     """rad/s, initial, in the ground's axes"""
+    shape: tuple[AbstractShape, ...] = eqx.field(static=True)
+    """what pictures show, in the body's axes: `mbd.shapes.Box(...)` or a list; empty: derived from joints, contacts and inertia"""
     has_orientation: ClassVar[bool] = True
     observables: ClassVar[dict[str, Observable]] = EULER_PARAMETERS | TURNING
     parameters: ClassVar[dict[str, Parameter]] = {
@@ -113,9 +116,12 @@ class RigidBody(AbstractBody):
         orientation: Any = (1.0, 0.0, 0.0, 0.0),
         velocity: Any = (0.0, 0.0, 0.0),
         angular_velocity: Any = (0.0, 0.0, 0.0),
+        *,
+        shape: Any = None,
     ):
         self.read_body(
             name,
+            shape,
             mass=mass,
             inertia=inertia,
             position=position,

@@ -12,6 +12,7 @@ from ..frames import Frame
 from ..observable import ROTOR_ANGLE, TURNING, WORKER, Observable
 from ..parameters import Parameter, nonzero_vector, positive, scalar, vector
 from ..rotations import skew, unit
+from ..shapes import AbstractShape
 from .base import AbstractBody
 
 
@@ -40,6 +41,8 @@ class Rotor(AbstractBody):
     """rad, initial"""
     free: str = eqx.field(static=True)
     """the translations that forces move, of "xyz" """
+    shape: tuple[AbstractShape, ...] = eqx.field(static=True)
+    """what pictures show, in the body's axes: `mbd.shapes.Box(...)` or a list; empty: derived from joints, contacts and inertia"""
     has_orientation: ClassVar[bool] = True
     driven: ClassVar[bool] = True
     observables: ClassVar[dict[str, Observable]] = ROTOR_ANGLE | TURNING | WORKER
@@ -65,8 +68,9 @@ class Rotor(AbstractBody):
         angle: Any = 0.0,
         *,
         free: str = "",
+        shape: Any = None,
     ):
-        self.read_body(name, mass=mass, inertia=inertia, axis=axis, speed=speed, position=position, velocity=velocity, angle=angle)
+        self.read_body(name, shape, mass=mass, inertia=inertia, axis=axis, speed=speed, position=position, velocity=velocity, angle=angle)
         if not isinstance(free, str) or "".join(c for c in "xyz" if c in free) != free:
             raise ValueError(f"free of body {name!r} must name translations in order, such as '', 'z' or 'xyz', got {free!r}.")
         self.free = free

@@ -16,6 +16,7 @@ from ..elements import AbstractElement, BodyName, ground
 from ..forces.base import AbstractField, AbstractForce
 from ..joints.base import AbstractJoint
 from ..parameters import is_traced, unknown
+from ..shapes import read_shapes
 from ..stacked.groups import BodyGroup, ElementGroup
 from ..stacked.layout import Layout
 from ..system import System
@@ -31,8 +32,12 @@ class Model:
         bodies: Sequence[AbstractBody],
         joints: Sequence[AbstractJoint] = (),
         forces: Sequence[AbstractForce | AbstractField] = (),
+        *,
+        scenery: Any = None,
     ):
+        """`scenery`: shapes that stand still in pictures, `mbd.shapes.Plane(...)`, in the ground's axes; the equations do not see them."""
         self.bodies, self.joints, self.forces = _list("bodies", bodies), _list("joints", joints), _list("forces", forces)
+        self.scenery = read_shapes("scenery of the model", scenery)
         _check_types(self)
         _check_names(self)
         self._built: System | None = None
@@ -69,6 +74,7 @@ class Model:
             tuple(jax.tree.map(jnp.asarray, field) for field in fields),
             planar,
             Layout.of(body_groups, joint_groups, force_groups),
+            looks=((ground.name, self.scenery), *((body.name, body.shape) for body in self.bodies)),
         )
         penalties_only = all(group.element.penalty is not None for group in system.joint_groups)
         if is_traced(system):
@@ -209,6 +215,8 @@ def _anonymous(item: Any) -> Any:
             value = ("",) * len(value)
         elif field == "allow_overlap":
             value = False  # asked for once, at build
+        elif field == "shape":
+            value = ()  # the system's `looks` have them
         object.__setattr__(copy, field, value)
     return copy
 
