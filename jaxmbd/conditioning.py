@@ -74,7 +74,7 @@ def of_step(system: AbstractSystem, integrator: Any, state: State, h: Array) -> 
     """Of one step of size h from a state that the integrator has prepared; and where the step leads."""
     equations = integrator.equations(system, state, h)
     scaling = equations.scaling()
-    residual, jacobian = scaling.residual(equations.residual), scaling.jacobian(equations.jacobian)
+    residual, jacobian = scaling.residual(equations.residual), equations.scaled_jacobian(scaling)
 
     def correct(carry, _):
         y, kept, kept_y, last, decreasing = carry

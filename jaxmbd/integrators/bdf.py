@@ -205,10 +205,11 @@ class BDF(AbstractIntegrator):
         correction = jnp.zeros_like(state.multipliers) if self.formulation.stabilized else jnp.zeros(0)
         past = flat_past(state, jnp.ones(()), self.highest + 1, correction, frozen(stiffness), frozen(mass))
         state = dataclasses.replace(state, method=past)
-        unknowns = BDFEquations.of_step(system, self.formulation, state, jnp.ones(()), jnp.array(1)).scaling().rows.shape[0]
+        equations = BDFEquations.of_step(system, self.formulation, state, jnp.ones(()), jnp.array(1))
+        jacobian = StepJacobian.nothing(equations.scaling().rows.shape[0], equations.algebra())
         orders = Orders.begin(jnp.ones((), jnp.int32))
         multipliers = Predictor.begin(state.t, state.multipliers)
-        return state, frozen(BDFScratch(orders, orders, multipliers, StepJacobian.nothing(unknowns), Largest.at(state)))
+        return state, frozen(BDFScratch(orders, orders, multipliers, jacobian, Largest.at(state)))
 
     def look_back(self, system: AbstractSystem, state: State, h: Array) -> State:
         past: Past = state.method
@@ -295,8 +296,9 @@ class BDF(AbstractIntegrator):
             return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
 
         start = scaling.shrink(equations.prediction(scratch.multipliers.predict(equations.t)))
-        residual, jacobian = scaling.residual(equations.residual), scaling.jacobian(equations.jacobian)
-        y, recycled, info = newton(residual, jacobian, start, scratch.jacobian.near(leading, _CLOSE), size, JudgeByResidual(satisfied))
+        residual, jacobian = scaling.residual(equations.residual), equations.scaled_jacobian(scaling)
+        recycled = scratch.jacobian.near(leading, _CLOSE)
+        y, recycled, info = newton(residual, jacobian, start, recycled, size, JudgeByResidual(satisfied), equations.algebra())
         return scaling.expand(y), (scratch.jacobian.after(recycled, leading, info), info)
 
     def _weights(self, system: AbstractSystem, scratch: BDFScratch) -> tuple[Array, Array, Array]:
@@ -318,7 +320,7 @@ class BDF(AbstractIntegrator):
             rounding = 10.0 * velocity_rounding(scratch.largest.q, equations.formula.leading)
             velocity_weight = velocity_weight * self._allowed / (self._allowed + rounding)
             misses = grid.misses(new.v, past.v)
-            velocities = answers_to_impulses(equations.system, equations.scaling(), jacobian.factors, equations.places(), new, misses)
+            velocities = answers_to_impulses(equations, jacobian.factors, new, misses)
             sizes = jnp.maximum(sizes, norms(velocities * velocity_weight))
         known = jnp.arange(1, sizes.shape[0] + 1) < past.points
         k = equations.order - 1

@@ -21,8 +21,8 @@ from ..system.equations import (
     total_force,
 )
 from ..system.state import State
-from .common import Places, normalized
-from .implicit import AbstractStepEquations
+from .common import normalized
+from .implicit import AbstractMotionEquations, Places
 from .multistep import Formula, Grid, Past
 
 _SCALINGS = {"two-field": ("none", "left", "full"), "three-field": ("none", "left", "multipliers", "full")}
@@ -54,7 +54,7 @@ class Formulation(eqx.Module):
         return self.form == "three-field"
 
 
-class BDFEquations(AbstractStepEquations):
+class BDFEquations(AbstractMotionEquations):
     r"""The equations of one step of size h and order k.
 
     With D the formula (2), the unknowns are q and lambda, in the three-field form also v, in the stabilised form also mu, and x (of q, the move

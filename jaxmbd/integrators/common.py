@@ -1,18 +1,17 @@
 """What integrators share: how errors are measured, and what happens to coordinates that no constraint row guards."""
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..solvers import linear
 from ..solvers.linear import solve_once
-from ..solvers.scaling import Scaling
 from ..system.equations import AbstractSystem, constraint_force, constraint_jacobian, mass_product, saddle_matrix, total_force
 from ..system.initial import projection_metric
 from ..system.state import State
+from .implicit import AbstractMotionEquations
 
 
 def rms(u: Array) -> Array:
@@ -48,21 +47,8 @@ def along_constraints(system: AbstractSystem, state: State, velocity: Float[Arra
     return solve_once(saddle_matrix(weight, jacobian, kept), right)[:n]
 
 
-class Places(NamedTuple):
-    """Where a step's unknowns and equations have what a sudden change of velocity concerns."""
-
-    motion: slice
-    """the equations of motion"""
-    moved: slice
-    """the unknown that moves the bodies: q, or its acceleration"""
-    held: slice
-    """multipliers"""
-    inertia: Array
-    """what the mass matrix is multiplied by in the Jacobian of the equations of motion by `moved`"""
-
-
 def answers_to_impulses(
-    system: AbstractSystem, scaling: Scaling, factors: linear.Factors, places: Places, new: State, velocities: Float[Array, "rows q"]
+    equations: AbstractMotionEquations, factors: Any, new: State, velocities: Float[Array, "rows q"]
 ) -> Float[Array, "rows q"]:
     """What is left after two implicit steps of sudden changes of velocity: those that the impulses M `velocities` cause.
 
@@ -72,6 +58,7 @@ def answers_to_impulses(
     soon. (One step is not enough: where it is as short as the damper is fast, BDF of order 1 went on rejecting.) `factors` are those of a
     scaled Jacobian of such a step, perhaps an earlier one.
     """
+    system, scaling, places, algebra = equations.system, equations.scaling(), equations.places(), equations.algebra()
     kept = new.memory.kept_rows
 
     def friction(multipliers: Array) -> Array:
@@ -86,7 +73,7 @@ def answers_to_impulses(
             if system.multiplier_forces():
                 taken = taken - jax.jvp(friction, (new.multipliers,), (held,))[1]
             rows = jnp.zeros_like(scaling.rows).at[places.motion].set(impulse - taken)
-            return scaling.expand(linear.solve(factors, rows / scaling.rows))
+            return scaling.expand(algebra.solve(factors, rows / scaling.rows))
 
         # Twice: the directions of constraints in old factors are not quite the present ones.
         first = solve(jnp.zeros_like(kept))[places.held] if kept.shape[0] > 0 else kept

@@ -10,8 +10,8 @@ from ..solvers import coloring
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import AbstractSystem, constraint_and_force, constraint_rate, mass_product, state_rate, total_force
 from ..system.state import State
-from .common import Places, along_constraints
-from .implicit import AbstractStepEquations
+from .common import along_constraints
+from .implicit import AbstractMotionEquations, Places
 
 
 class Averages(eqx.Module):
@@ -46,7 +46,7 @@ class Coefficients(eqx.Module):
         return jnp.maximum(jnp.abs(self.gamma - 0.5), 1.0 / 12.0)
 
 
-class HHTEquations(AbstractStepEquations):
+class HHTEquations(AbstractMotionEquations):
     """The equations of one step of size h.
 
     Unknowns z = (a_{n+1} - a_n, lambda, the same difference of the averaged x'). With q'' = (a_{n+1} + alpha q''_n) / (1 + alpha) and

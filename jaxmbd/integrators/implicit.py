@@ -2,15 +2,17 @@
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from ..solvers import linear
+from ..solvers.algebra import DENSE, AbstractAlgebra
 from ..solvers.newton import NewtonInfo, Recycled
 from ..solvers.roots import AbstractEquations, implicit_root
+from ..solvers.scaling import Scaling
+from ..system.equations import AbstractSystem
 from ..system.state import State
 
 
@@ -20,6 +22,33 @@ class AbstractStepEquations(AbstractEquations):
     @abc.abstractmethod
     def unknowns_of(self, state: State) -> Float[Array, "n"]:
         """The unknowns of a step that led to `state`."""
+
+
+class Places(NamedTuple):
+    """Where a step's unknowns and equations have what a sudden change of velocity concerns."""
+
+    motion: slice
+    """the equations of motion"""
+    moved: slice
+    """the unknown that moves the bodies: q, or its acceleration"""
+    held: slice
+    """multipliers"""
+    inertia: Array
+    """what the mass matrix is multiplied by in the Jacobian of the equations of motion by `moved`"""
+
+
+class AbstractMotionEquations(AbstractStepEquations):
+    """Those of a step with equations of motion and constraints."""
+
+    system: eqx.AbstractVar[AbstractSystem]
+
+    @abc.abstractmethod
+    def places(self) -> Places:
+        """Where things are."""
+
+    @abc.abstractmethod
+    def scaling(self) -> Scaling:
+        """Units of equations and unknowns in which the Jacobian is well conditioned."""
 
 
 def solve_step(
@@ -42,11 +71,11 @@ class StepJacobian(eqx.Module):
     """the step size [s], or any number that is inversely proportional to it; 0: there is no Jacobian yet"""
 
     @staticmethod
-    def nothing(unknowns: int) -> "StepJacobian":
-        return StepJacobian(Recycled.nothing(unknowns), jnp.zeros(()))
+    def nothing(unknowns: int, algebra: AbstractAlgebra = DENSE) -> "StepJacobian":
+        return StepJacobian(Recycled.nothing(unknowns, algebra), jnp.zeros(()))
 
     @property
-    def factors(self) -> linear.Factors:
+    def factors(self) -> Any:
         return self.recycled.factors
 
     def near(self, step: Array, apart: float) -> Recycled:

@@ -170,8 +170,9 @@ class AbstractNewmark(AbstractIntegrator):
             return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
 
         start = equations.unknowns(*equations.split(scratch.predictor.predict(equations.t)))
-        residual, jacobian = scaling.residual(equations.residual), scaling.jacobian(equations.jacobian)  # the unknowns have the unit 1
-        z, recycled, info = newton(residual, jacobian, start, scratch.jacobian.near(h, _CLOSE), size, JudgeByResidual(satisfied))
+        residual, jacobian = scaling.residual(equations.residual), equations.scaled_jacobian(scaling)  # the unknowns have the unit 1
+        recycled = scratch.jacobian.near(h, _CLOSE)
+        z, recycled, info = newton(residual, jacobian, start, recycled, size, JudgeByResidual(satisfied), equations.algebra())
         return z, (scratch.jacobian.after(recycled, h, info), info)
 
     def _weights(self, system: AbstractSystem, largest: Array) -> Array:
@@ -194,7 +195,7 @@ class AbstractNewmark(AbstractIntegrator):
         # The middles of two steps are (h + h_last) / 2 apart.
         bend = (da - h * scratch.last.rate) * 2.0 * h / (h + scratch.last.h)
         impulses = h * jnp.stack([first * da, second * bend])
-        found = answers_to_impulses(equations.system, equations.scaling(), jacobian.factors, equations.places(), new, impulses)
+        found = answers_to_impulses(equations, jacobian.factors, new, impulses)
         off = rms(jnp.max(jnp.abs(found), axis=0) * self._weights(equations.system, scratch.largest.v))
         return off / (self.tolerance / self._caution + 8.0 * velocity_rounding(scratch.largest.q, 1.0 / h))
 

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import equinox.internal as eqxi
@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from . import linear
+from .algebra import DENSE, AbstractAlgebra
 
 MAX_ITERATIONS = 12
 _JUDGED = 0.1
@@ -24,14 +24,15 @@ _DIVERGING = 2.0
 class Recycled(eqx.Module):
     """A factorised Jacobian of an earlier solve, and how well it served."""
 
-    factors: linear.Factors
+    factors: Any
+    """as its algebra makes them"""
     usable: Bool[Array, ""]
     rate: Float[Array, ""]
     """of convergence, as last measured"""
 
     @staticmethod
-    def nothing(unknowns: int) -> "Recycled":
-        return Recycled(linear.no_factors(unknowns), jnp.array(False), jnp.ones(()))
+    def nothing(unknowns: int, algebra: AbstractAlgebra = DENSE) -> "Recycled":
+        return Recycled(algebra.no_factors(unknowns), jnp.array(False), jnp.ones(()))
 
 
 class NewtonInfo(eqx.Module):
@@ -57,7 +58,7 @@ class Iteration(eqx.Module):
     """corrections with the present factors, from the present start"""
     rate: Float[Array, ""]
     """size of the last correction over that of the one before it; until there are two, what earlier solves say"""
-    factors: linear.Factors
+    factors: Any
     fresh: Bool[Array, ""]
     """whether the factors were made in this solve"""
     renew: Bool[Array, ""]
@@ -157,16 +158,17 @@ class TrustLastRate(AbstractStopping):
 
 def newton(
     residual: Callable[[Array], Array],
-    jacobian: Callable[[Array], Array],
+    jacobian: Callable[[Array], Any],
     start: Float[Array, "n"],
     recycled: Recycled,
     size: Callable[[Array], Array],
     stopping: AbstractStopping,
+    algebra: AbstractAlgebra = DENSE,
 ) -> tuple[Float[Array, "n"], Recycled, NewtonInfo]:
     """Solves residual(z) = 0 with a Jacobian that is renewed only when convergence is slow.
 
     `size(correction)` is a norm in which 1 is the tolerance. With a fresh Jacobian, divergence ends the attempt; with a recycled one it starts
-    again from `start` with a fresh one.
+    again from `start` with a fresh one. `jacobian` returns a matrix of the form that `algebra` takes.
     """
 
     def proceed(it: Iteration) -> Array:
@@ -176,8 +178,8 @@ def newton(
         r = residual(it.z)  # here and nowhere else: the residual is most of the program
         if stopping.evaluates_result:
             it, going_on = _conclude(it, stopping.judge(it, r), r, start)
-            return _correct(it, r, going_on, jacobian, size)
-        it = _correct(it, r, jnp.array(True), jacobian, size)
+            return _correct(it, r, going_on, jacobian, size, algebra)
+        it = _correct(it, r, jnp.array(True), jacobian, size, algebra)
         return _conclude(it, stopping.judge(it, r), r, start)[0]
 
     zero, no = jnp.zeros((), jnp.int32), jnp.array(False)
@@ -209,17 +211,22 @@ def _conclude(it: Iteration, verdict: Verdict, residual: Array, start: Array) ->
 
 
 def _correct(
-    it: Iteration, residual: Array, going_on: Bool[Array, ""], jacobian: Callable[[Array], Array], size: Callable[[Array], Array]
+    it: Iteration,
+    residual: Array,
+    going_on: Bool[Array, ""],
+    jacobian: Callable[[Array], Any],
+    size: Callable[[Array], Array],
+    algebra: AbstractAlgebra,
 ) -> Iteration:
     """The next correction, from the residual at z."""
     renewing = it.renew & going_on
     # A condition that is the same for all lanes of a batch stays a condition under vmap: no lane asks, no Jacobian.
     factors = jax.lax.cond(
         eqxi.unvmap_any(renewing),
-        lambda: jax.tree.map(lambda new, old: jnp.where(renewing, new, old), linear.factorize(jacobian(it.z)), it.factors),
+        lambda: jax.tree.map(lambda new, old: jnp.where(renewing, new, old), algebra.factorize(jacobian(it.z)), it.factors),
         lambda: it.factors,
     )
-    correction = -linear.solve(factors, residual)
+    correction = -algebra.solve(factors, residual)
     now = size(correction)
     count = jnp.where(it.renew, 0, it.count) + 1
     expected = jnp.where(renewing, 1.0, it.rate)  # what other factors did says nothing of new ones

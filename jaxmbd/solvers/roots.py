@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from .linear import solve_once
+from .algebra import DENSE, AbstractAlgebra
 from .scaling import Scaling
 
 
@@ -26,9 +26,17 @@ class AbstractEquations(eqx.Module):
     def residual(self, z: Float[Array, "n"]) -> Float[Array, "n"]:
         """Zero at the root."""
 
-    def jacobian(self, z: Float[Array, "n"]) -> Float[Array, "n n"]:
-        """Of the residual, exact."""
+    def jacobian(self, z: Float[Array, "n"]) -> Any:
+        """Of the residual, in the form of `algebra`. Exact if that is dense; otherwise terms that hardly matter may be missing."""
         return jax.jacfwd(self.residual)(z)
+
+    def algebra(self) -> AbstractAlgebra:
+        """How the Jacobian is kept and solved with."""
+        return DENSE
+
+    def scaled_jacobian(self, scaling: Scaling) -> Callable[[Array], Any]:
+        """Of the scaled residual, as a function of the scaled unknowns."""
+        return lambda y: self.algebra().scaled(self.jacobian(scaling.expand(y)), scaling)
 
     def scaling(self) -> Scaling | None:
         """Units of equations and unknowns in which the Jacobian is well conditioned; None: it is as it stands."""
@@ -56,7 +64,7 @@ def _corrected_root(equations: Any, found: Array) -> Array:
     """The same value. JAX 0.10 forgets the rule below when it linearises a scan; a Newton correction with a constant matrix has the first
     derivative of the root all the same, and so second derivatives remain exact."""
     there = frozen(equations)
-    return found - _solve(there, there.jacobian(found), equations.residual(found))
+    return found - _solve(there, found, equations.residual(found))
 
 
 def _follow(primals: tuple[Any, Array], tangents: tuple[Any, Any]) -> tuple[Array, Array]:
@@ -65,15 +73,21 @@ def _follow(primals: tuple[Any, Array], tangents: tuple[Any, Any]) -> tuple[Arra
     _, rows = eqx.filter_jvp(lambda e: e.residual(z), (equations,), (change,))
     if rows is None:  # nothing that the residual depends on has a derivative
         return z, jnp.zeros_like(z)
-    return z, -_solve(equations, equations.jacobian(z), rows)
+    return z, -_solve(equations, z, rows)
 
 
 _root.def_jvp(_follow)
 _corrected_root.def_jvp(_follow)
 
 
-def _solve(equations: Any, matrix: Array, rows: Array) -> Array:
-    scaling = frozen(equations.scaling())
+def _solve(equations: Any, z: Array, rows: Array) -> Array:
+    """J(z)^-1 rows."""
+    matrix, algebra, scaling = equations.jacobian(z), equations.algebra(), frozen(equations.scaling())
+
+    def product(direction: Array) -> Array:
+        return jax.jvp(equations.residual, (z,), (direction,))[1]
+
     if scaling is None:
-        return solve_once(matrix, rows)
-    return scaling.expand(solve_once(scaling.matrix(matrix), rows / scaling.rows))
+        return algebra.solve_once(matrix, rows, product)
+    scaled = algebra.scaled(matrix, scaling)
+    return scaling.expand(algebra.solve_once(scaled, rows / scaling.rows, lambda y: product(scaling.expand(y)) / scaling.rows))

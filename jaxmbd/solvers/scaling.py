@@ -22,10 +22,6 @@ class Scaling(eqx.Module):
         """The scaled residual as a function of the scaled unknowns."""
         return lambda y: function(self.columns * y) / self.rows
 
-    def jacobian(self, function: Callable[[Array], Array]) -> Callable[[Array], Array]:
-        """The Jacobian of the scaled residual, from that of the original."""
-        return lambda y: self.matrix(function(self.columns * y))
-
     def matrix(self, jacobian: Float[Array, "n n"]) -> Float[Array, "n n"]:
         """D_L J D_R (22a)."""
         return jacobian / self.rows[:, None] * self.columns
