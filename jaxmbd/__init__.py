@@ -38,6 +38,7 @@ from .integrators.semi_explicit import SemiExplicit as SemiExplicit
 from .integrators.theta import Theta as Theta
 from .integrators.verlet import ExplicitNystrom as ExplicitNystrom
 from .integrators.verlet import Verlet as Verlet
+from .loading import load as load
 from .measure import TrajectoryError as TrajectoryError
 from .measure import peak as peak
 from .measure import trajectory_error as trajectory_error
@@ -59,6 +60,7 @@ from .system.bodies.planar import PlanarBody as PlanarBody
 from .system.bodies.point_mass import PointMass as PointMass
 from .system.bodies.rigid import RigidBody as RigidBody
 from .system.bodies.rotor import Rotor as Rotor
+from .system.building.loading import load_model as load_model
 from .system.building.model import Model as Model
 from .system.contact.base import AbstractContact as AbstractContact
 from .system.contact.base import ContactLoads as ContactLoads

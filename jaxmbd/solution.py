@@ -1,7 +1,8 @@
 """What a run gives back."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, overload
 
 import equinox as eqx
 import jax
@@ -9,11 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from . import results
+from . import archive, results, rows, tables
 from ._raising import raise_if
 from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
-from .observe import observe
-from .quadrature import accumulate
 from .results import RESULTS
 from .system.contact.base import ContactLoads
 from .system.elements import ground
@@ -21,12 +20,14 @@ from .system.equations import AbstractSystem
 from .system.faults.blame import not_finite
 from .system.faults.validity import expectations
 from .system.frames import Frame
-from .system.mechanism import AbstractMechanism
-from .system.observing.reactions import contact_loads, contact_places, joint_reaction
-from .system.observing.views import PointView, Scene
+from .system.observing.reactions import contact_places
 from .system.parameters import is_traced, read, unknown, vector
 from .system.state import State
 from .system.system import System
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
 
 
 class SimulationError(RuntimeError):
@@ -178,7 +179,7 @@ class Solution(eqx.Module):
         self._oriented(body)
         d = self._dimension()
         local = read(f"body {body!r}", "point", vector("m", d), local)
-        return PointMotion(*(part[:, :d] for part in self._rowwise(eqx.Partial(_point, body=body, local=jnp.asarray(local)))))
+        return PointMotion(*(part[:, :d] for part in self._rowwise(eqx.Partial(rows.point, body=body, local=jnp.asarray(local)))))
 
     # --- loads by name ------------------------------------------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class Solution(eqx.Module):
         system = self._mechanism("reaction")
         if joint not in system.row_slices():
             raise ValueError(unknown("joint", joint, system.row_slices()))
-        force, torque = self._rowwise(eqx.Partial(_reaction, joint=joint))
+        force, torque = self._rowwise(eqx.Partial(rows.reaction, joint=joint))
         # A model that was built from traced numbers could not be analysed: nothing is known to be unique then.
         known = bool(system.redundant_joints)
         unique = not system.redundant or (known and joint not in system.redundant_joints)
@@ -201,7 +202,7 @@ class Solution(eqx.Module):
         system = self._mechanism("contact")
         if name not in contact_places(system):
             raise ValueError(unknown("contact", name, contact_places(system)))
-        return self._rowwise(eqx.Partial(_contact, name=name))
+        return self._rowwise(eqx.Partial(rows.contact, name=name))
 
     def force(self, element: str) -> Load:
         """Forces and torques of a force element or contact on each of its bodies; of springs also tension, length or angle, and rate."""
@@ -209,7 +210,7 @@ class Solution(eqx.Module):
         bodies = {name: own for group in system.force_groups for name, own in zip(group.names, group.bodies, strict=True)}
         if element not in bodies:
             raise ValueError(unknown("force", element, bodies))
-        force, torque, stretch = self._over_rows(eqx.Partial(_load, element=element))
+        force, torque, stretch = self._over_rows(eqx.Partial(rows.load, element=element))
         if system.planar:
             force, torque = force[..., :2], torque[..., 2]
         names = (*system.body_names, ground.name)
@@ -220,7 +221,7 @@ class Solution(eqx.Module):
         system = self._mechanism("joint")
         if joint not in system.row_slices():
             raise ValueError(unknown("joint", joint, system.row_slices()))
-        return JointMotion(**self._over_rows(eqx.Partial(_joint, joint=joint)))
+        return JointMotion(**self._over_rows(eqx.Partial(rows.joint, joint=joint)))
 
     # --- anything by name ---------------------------------------------------------------------------------------------------------------
 
@@ -237,7 +238,7 @@ class Solution(eqx.Module):
         `system.observable_names()` lists the names. For what is integrated over time ("spring.work") rows should be steps, or as dense.
         """
         wanted = (names,) if isinstance(names, str) else tuple(names)
-        found = self._over_rows(eqx.Partial(_observe, names=wanted)) if wanted else {}
+        found = self._over_rows(eqx.Partial(rows.observe, names=wanted)) if wanted else {}
         return found[names] if isinstance(names, str) else {name: found[name] for name in wanted}  # jit sorts them
 
     def observable_names(self) -> list[str]:
@@ -248,7 +249,7 @@ class Solution(eqx.Module):
 
     def energy(self) -> Energy:
         """Kinetic and potential energy [J] of every row."""
-        kinetic, potential = self._rowwise(_energies)
+        kinetic, potential = self._rowwise(rows.energies)
         return Energy(kinetic, potential, kinetic + potential)
 
     def work(self) -> dict[str, ElementWork]:
@@ -258,12 +259,28 @@ class Solution(eqx.Module):
         Kinetic and potential energy change by the sum of what is supplied; what remains, "energy.error", is numerical. The integrals over
         time have fourth order in the distance of rows: save steps (`saveat=None`), or times as dense.
         """
-        columns = (part.T for part in self._over_rows(_work))
+        columns = (part.T for part in self._over_rows(rows.work))
         return {name: ElementWork(*parts) for name, parts in zip(self.system.workers(), zip(*columns, strict=True), strict=True)}
 
     def constraint_violation(self) -> Float[Array, "rows"]:
         """Largest |Phi| of every row (lengths in m, others in rad)."""
-        return self._rowwise(_violation)
+        return self._rowwise(rows.violation)
+
+    # --- tables and files ---------------------------------------------------------------------------------------------------------------
+
+    def to_xarray(self, observe: str | Sequence[str] | None = None) -> "xarray.Dataset":
+        """A dataset with the coordinates time [s], body and axis: position, velocity, orientation and angular velocity of every body, and the
+        energies; or what `observe` names, one variable each. Units are attributes; so are the result and what the run cost."""
+        return tables.to_xarray(self, observe)
+
+    def to_dataframe(self, observe: str | Sequence[str] | None = None) -> "pandas.DataFrame":
+        """A table over time [s], one column for each observable that is named; by default where bodies are, how joints stand, and the total
+        energy. `frame.attrs["units"]` has the units."""
+        return tables.to_dataframe(self, observe)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes "x.npz" or "x.nc" (netCDF) for `mbd.load`, with the model, if that is data; other programs read the arrays."""
+        return archive.write(self, path)
 
     # --- helpers ------------------------------------------------------------------------------------------------------------------------
 
@@ -291,12 +308,12 @@ class Solution(eqx.Module):
     def _frame(self, name: str) -> Frame:
         self._body(name)
         place = self._mechanism("a body").body_names.index(name)
-        frames = self._rowwise(_frames)
+        frames = self._rowwise(rows.frames)
         return jax.tree.map(lambda leaf: leaf[:, place], frames)
 
     def _rowwise(self, function: Callable[[Any, State], Any]) -> Any:
         """function(system, state) of every row."""
-        return self._over_rows(eqx.Partial(_each_row, function))
+        return self._over_rows(eqx.Partial(rows.each_row, function))
 
     def _over_rows(self, function: Callable[[Any, State], Any]) -> Any:
         """function(system, states) of all rows, compiled once a function and a power of two of rows. It sees the last row repeated, and what it
@@ -307,79 +324,12 @@ class Solution(eqx.Module):
             raise ValueError(
                 "this is a batch of runs: ask inside jax.vmap, or take one lane, jax.tree.map(lambda leaf: leaf[i], solution)."
             )
-        rows = self.ts.shape[0]
-        full = 1 << (rows - 1).bit_length()
-        pad = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], full - rows, axis=0)])  # noqa: E731
+        count = self.ts.shape[0]
+        full = 1 << (count - 1).bit_length()
+        pad = lambda leaf: np.concatenate([leaf, np.repeat(leaf[-1:], full - count, axis=0)])  # noqa: E731
         padded = jax.tree.map(lambda leaf: pad(np.asarray(leaf)), self.states)  # numpy: each slice of a JAX array is a program
-        values = _compiled(self.system, padded, function)
-        return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[:rows]) if leaf.ndim else leaf, values)
-
-
-# What runs over rows stands here by name: a function made anew at each call would be compiled anew.
-
-
-def _frames(system: AbstractMechanism, state: State) -> Frame:
-    return system.frames(state.q, state.v)
-
-
-def _energies(system: AbstractSystem, state: State) -> tuple[Array, Array]:
-    kinetic = 0.5 * state.v @ system.mass_product(state.q, state.v)
-    return kinetic, system.potential_energy(state.q, state.t)
-
-
-def _violation(system: AbstractSystem, state: State) -> Array:
-    return jnp.max(jnp.abs(system.constraint(state.q, state.t)), initial=0.0)
-
-
-def _reaction(system: AbstractMechanism, state: State, joint: str) -> tuple[Array, Array]:
-    return joint_reaction(system, joint, state)
-
-
-def _contact(system: AbstractMechanism, state: State, name: str) -> ContactLoads:
-    return contact_loads(system, name, state)
-
-
-def _point(system: AbstractMechanism, state: State, body: str, local: Array) -> tuple[Array, Array, Array]:
-    point = PointView(Scene(system, state), body, local)
-    return point.position, point.velocity, point.acceleration
-
-
-def _load(system: AbstractMechanism, states: State, element: str) -> tuple[Array, Array, dict[str, Array | None]]:
-    table, look, _ = system.owners()[element]
-    wrench = _each_row(lambda system, state: look(Scene(system, state)).wrench, system, states)
-    tension = "force" if "length" in table else "torque" if "angle" in table else ""
-    return wrench.force, wrench.torque, _quantities(system, states, element, length="length", angle="angle", rate="rate", tension=tension)
-
-
-def _joint(system: AbstractMechanism, states: State, joint: str) -> dict[str, Array | None]:
-    return _quantities(system, states, joint, angle="angle", rate="rate", travel="travel", travel_rate="travel_rate")
-
-
-def _quantities(system: AbstractMechanism, states: State, owner: str, **wanted: str) -> dict[str, Array | None]:
-    """Observables of an owner, those it has; two that are numbered, "angle1" and "angle2", as columns of one."""
-    table = system.owners()[owner].table
-    names = {key: [f"{owner}.{one}" for one in (name, f"{name}1", f"{name}2") if one in table] for key, name in wanted.items()}
-    seen = observe(system, states, [name for group in names.values() for name in group])
-    found = {key: [seen[name] for name in group] for key, group in names.items()}
-    return {key: None if not parts else parts[0] if len(parts) == 1 else jnp.stack(parts, 1) for key, parts in found.items()}
-
-
-def _observe(system: AbstractSystem, states: State, names: tuple[str, ...]) -> dict[str, Array]:
-    return observe(system, states, names)
-
-
-def _work(system: AbstractSystem, states: State) -> tuple[Array, Array, Array]:
-    supplied, stored = accumulate(system, states, lambda scene: (scene.flows.supplied, scene.flows.stored))
-    return supplied - (stored - stored[0]), stored - stored[0], supplied
-
-
-def _each_row(function: Callable[[Any, State], Any], system: AbstractSystem, states: State) -> Any:
-    return jax.vmap(lambda state: function(system.recall(state.memory), state))(states)
-
-
-@eqx.filter_jit
-def _compiled(system: AbstractSystem, states: State, function: Callable[[Any, State], Any]) -> Any:
-    return function(system.prepare(), states)
+        values = rows.compiled(self.system, padded, function)
+        return jax.tree.map(lambda leaf: jax.device_put(np.asarray(leaf)[:count]) if leaf.ndim else leaf, values)
 
 
 def _headline(result: RESULTS) -> str:

@@ -25,7 +25,7 @@ def names(requirements):
 
 def test_dependencies_are_imported_and_imports_are_dependencies():
     found = {name for path in (ROOT / "jaxmbd").rglob("*.py") for name in imported(path) if name not in sys.stdlib_module_names}
-    extras = [name for extra in ("diffrax", "sweep", "cluster") for name in PROJECT["optional-dependencies"][extra]]
+    extras = [name for extra in ("data", "diffrax", "sweep", "cluster") for name in PROJECT["optional-dependencies"][extra]]
     assert found == names([*PROJECT["dependencies"], *extras])
 
 

@@ -378,8 +378,11 @@ def _static_pull(corner: _Corner, load: float, up: np.ndarray) -> float:
 # --- elements -------------------------------------------------------------------------------------------------------
 
 
-def _locked(t: Array) -> Array:
-    return jnp.zeros_like(t)
+class Locked(eqx.Module):
+    """A motion that does not move."""
+
+    def __call__(self, t: Array) -> Array:
+        return jnp.zeros_like(t)
 
 
 class _Builder:
@@ -398,7 +401,7 @@ class _Builder:
         middle = posture.place(vehicle.rack.centre)
         self.joints += [
             Translational("rack_guide", "chassis", "rack", middle, axis=(0, 1, 0)),
-            Motion("steering_lock", "chassis", "rack", middle, (0, 1, 0), _locked, coordinate="travel"),
+            Motion("steering_lock", "chassis", "rack", middle, (0, 1, 0), Locked(), coordinate="travel"),
         ]
 
     def add_body(self, name: str, part: _Part) -> None:

@@ -104,7 +104,7 @@ def _numbers(shape: AbstractShape, field: str, value: Any) -> Any:
     return _tuples(array)
 
 
-def _tuples(array: np.ndarray) -> Any:
+def _tuples(array: Any) -> Any:
     return float(array) if array.ndim == 0 else tuple(_tuples(row) for row in array)
 
 

@@ -2,12 +2,15 @@
 
 import dataclasses
 import itertools
+from pathlib import Path
 from typing import Any, TypeVar
 
 import equinox as eqx
 from jaxtyping import Array, Float
 
 from . import naming
+from .files import model_files
+from .files.parts import parts_of
 from .forces.base import AbstractField
 from .mechanism import AbstractMechanism
 from .shapes import AbstractShape
@@ -52,6 +55,10 @@ class System(AbstractMechanism):
     def parameter_names(self) -> list[str]:
         """Every parameter once, by its shortest name. `get` and `set` know the whole path too: "floor.friction.kinetic" is "floor.kinetic"."""
         return naming.parameter_names(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the model with the numbers that it has now, also those that were `set`, as `Model.save` does."""
+        return model_files.write(parts_of(self), path)
 
     def watching(self, joints: tuple[str, ...] = (), rows: int | None = None) -> "System":
         """The same system, watching for rows that follow from others."""

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -13,6 +14,8 @@ from ..bodies.base import AbstractBody
 from ..checking import check_dimension
 from ..contact.base import AbstractContact
 from ..elements import AbstractElement, BodyName, ground
+from ..files import model_files
+from ..files.parts import Parts
 from ..forces.base import AbstractField, AbstractForce
 from ..joints.base import AbstractJoint
 from ..parameters import is_traced, unknown
@@ -45,6 +48,11 @@ class Model:
     @property
     def planar(self) -> bool:
         return self.bodies[0].dimension == 2
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the model as a file of data, "x.json", for `mbd.load_model`. Functions are no data, and refused by name; an `mbd.Signal` or an
+        equinox Module with numbers for fields is."""
+        return model_files.write(Parts(self.bodies, self.joints, self.forces, self.scenery), path)
 
     def build(self) -> System:
         """The system that integrators run. Everything that can be wrong with the model is reported here."""

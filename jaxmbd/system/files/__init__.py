@@ -1,0 +1,1 @@
+"""Models as data: numbers, names and kinds, never code."""
