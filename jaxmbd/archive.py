@@ -116,7 +116,9 @@ class Archive:
 
     def state(self, name: str) -> State:
         """Without what a method carried along: another run from here begins it anew."""
-        get = lambda field: self._arrays[f"{name}.{field}"]  # noqa: E731
+        def get(field: str) -> Any:
+            return self._arrays[f"{name}.{field}"]
+
         return State(**{field: get(field) for field in _STATE}, memory=Memory(get("angles"), get("kept_rows")))
 
     def array(self, name: str) -> np.ndarray | None:
