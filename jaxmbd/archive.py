@@ -116,6 +116,7 @@ class Archive:
 
     def state(self, name: str) -> State:
         """Without what a method carried along: another run from here begins it anew."""
+
         def get(field: str) -> Any:
             return self._arrays[f"{name}.{field}"]
 
