@@ -54,9 +54,23 @@ def test_stabilised_form_is_scaled_as_well():
     assert numbers[-1] == pytest.approx(numbers[0], rel=0.01)
 
 
-def test_hht_does_not_depend_on_the_step():
-    numbers = [float(c.condition_number) for c in measured(mbd.HHT())]
-    assert numbers[-1] == pytest.approx(numbers[0], rel=0.01)
+@pytest.mark.parametrize(("scaling", "power"), [("full", 0), ("accelerations", -2), ("positions", -4)])
+def test_options_of_hht_condition_as_the_paper_says(scaling, power):
+    """Negrut et al. (2005), section 2: its choice (c) does not depend on the step; (b) does as the row beta h^2 Phi_q, (a) as M / (beta h^2)
+    besides."""
+    numbers = [float(c.condition_number) for c in measured(mbd.HHT(scaling=scaling))]
+    assert np.polyfit(np.log(STEPS), np.log(numbers), 1)[0] == pytest.approx(power, abs=0.05)
+    if scaling == "full":
+        assert numbers[-1] == pytest.approx(numbers[0], rel=0.01)
+
+
+def test_conditioning_does_not_change_the_motion():
+    end = [
+        mbd.simulate(Pendulum(), 0.5, integrator=mbd.HHT(1e-8, scaling=s), step=0.01).final.q
+        for s in ("full", "accelerations", "positions")
+    ]
+    np.testing.assert_allclose(end[1], end[0], atol=1e-10)
+    np.testing.assert_allclose(end[2], end[0], atol=1e-10)
 
 
 def test_models_are_welcome():

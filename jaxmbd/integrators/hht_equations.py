@@ -25,10 +25,28 @@ class Averages(eqx.Module):
     """s, the step that led here; 0 at the start"""
 
 
+SCALINGS = ("full", "accelerations", "positions")
+"""Options (c), (b), (a) of the paper, section 2."""
+
+
 class Coefficients(eqx.Module):
     alpha: Float[Array, ""]
     beta: Float[Array, ""]
     gamma: Float[Array, ""]
+    printed_rho: Float[Array, ""] | None = None
+    """of (9) with x' as it is; None: x' is averaged as accelerations are, and rho = gamma"""
+    scaling: str = eqx.field(static=True, default="full")
+    """one of SCALINGS"""
+
+    @property
+    def rho(self) -> Array:
+        """(9)."""
+        return self.gamma if self.printed_rho is None else self.printed_rho
+
+    @property
+    def state_alpha(self) -> Array:
+        """What alpha is to accelerations, to x'."""
+        return self.alpha if self.printed_rho is None else jnp.zeros_like(self.alpha)
 
     @property
     def error(self) -> Array:
@@ -38,12 +56,22 @@ class Coefficients(eqx.Module):
     @property
     def velocity_error(self) -> tuple[Array, Array]:
         """Local velocity error = first * h^2 q''' + second * h^3 q'''', by Taylor's formula; first is zero where gamma = 1/2 - alpha."""
-        return jnp.abs(self.gamma + self.alpha - 0.5), jnp.abs(0.5 * (self.gamma * (1.0 + 2.0 * self.alpha) - self.alpha) - 1.0 / 6.0)
+        return _first_order_error(self.gamma, self.alpha)
 
     @property
-    def state_error(self) -> Array:
-        """(33), with rho = gamma; kept away from zero for the trapezoidal rule, where (33) says nothing."""
-        return jnp.maximum(jnp.abs(self.gamma - 0.5), 1.0 / 12.0)
+    def state_error(self) -> tuple[Array, Array]:
+        """The same of differential states: first * h^2 x'' + second * h^3 x'''."""
+        return _first_order_error(self.rho, self.state_alpha)
+
+    @property
+    def printed_state_error(self) -> Array:
+        """(33); kept away from zero for the trapezoidal rule, where it says nothing."""
+        return jnp.maximum(jnp.abs(self.rho - 0.5), 1.0 / 12.0)
+
+
+def _first_order_error(gamma: Array, alpha: Array) -> tuple[Array, Array]:
+    """Of y' integrated with weight gamma on the new end, of which 1 + alpha times the new less alpha times the old value is taken."""
+    return jnp.abs(gamma + alpha - 0.5), jnp.abs(0.5 * (gamma * (1.0 + 2.0 * alpha) - alpha) - 1.0 / 6.0)
 
 
 class HHTEquations(AbstractMotionEquations):
@@ -59,6 +87,8 @@ class HHTEquations(AbstractMotionEquations):
         [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
 
     (a row that is dropped as redundant reads lambda = 0). Where forces depend on multipliers, the second column is Phi_q^T - Q_lambda.
+    That is option (c) of the paper, "full". In option (b), "accelerations", the second row is Phi itself; in (a), "positions", the unknowns
+    are the changes of q and x besides: the first column is divided by beta h^2, the last by rho h.
     """
 
     system: AbstractSystem
@@ -70,7 +100,7 @@ class HHTEquations(AbstractMotionEquations):
     a: Float[Array, "q"]
     """a_n"""
     rate: Float[Array, "x"]
-    """the averaged x'_n"""
+    """the averaged x'_n; x'_n itself if rho was given"""
 
     @staticmethod
     def of_step(system: AbstractSystem, c: Coefficients, old: State, h: Array) -> "HHTEquations":
@@ -115,10 +145,10 @@ class HHTEquations(AbstractMotionEquations):
             self.t,
             old.q + h * self.v + h**2 * (0.5 * self.a + c.beta * da),  # (2a)
             self.v + h * (self.a + c.gamma * da),  # (2b)
-            old.x + h * (self.rate + c.gamma * dr),  # (9a)
+            old.x + h * (self.rate + c.rho * dr),  # (9a)
             multipliers,
             (self.a + da + c.alpha * old.acceleration) / (1.0 + c.alpha),
-            (self.rate + dr + c.alpha * old.state_rate) / (1.0 + c.alpha),
+            (self.rate + dr + c.state_alpha * old.state_rate) / (1.0 + c.state_alpha),
             old.memory,
             Averages(self.a + da, self.rate + dr, h),
         )
@@ -133,11 +163,15 @@ class HHTEquations(AbstractMotionEquations):
         return jnp.concatenate([motion, held, rate])
 
     def scaling(self) -> Scaling:
-        """Constraints over beta h^2; unknowns are accelerations, multipliers and rates, which do not depend on h."""
-        (n, m), one = self.sizes, jnp.ones(())
+        """Constraints over beta h^2; unknowns are accelerations, multipliers and rates, which do not depend on h. Or another of `SCALINGS`."""
+        (n, m), one, drift = self.sizes, jnp.ones(()), self.c.beta * self.h**2
         rows = jnp.ones(n + m + self.rate.shape[0])
-        rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, self.c.beta * self.h**2, one))
-        return Scaling(rows, jnp.ones_like(rows))
+        columns = jnp.ones_like(rows)
+        if self.c.scaling == "full":
+            rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, drift, one))
+        elif self.c.scaling == "positions":
+            columns = columns.at[:n].set(1.0 / drift).at[n + m :].set(1.0 / (self.c.rho * self.h))
+        return Scaling(rows, columns)
 
     def fields(self) -> dict[str, slice]:
         """Where the unknowns are."""

@@ -32,12 +32,19 @@ _PRECISE = 1e-12
 
 
 class Change(eqx.Module):
-    """How the acceleration changed in a step."""
+    """How the acceleration and x' changed in a step."""
 
     rate: Float[Array, "q"]
     """(a_{n+1} - a_n) / h, about q'''"""
+    of_states: Float[Array, "x"]
+    """the same of the averaged x', about x''"""
     h: Float[Array, ""]
     """s; 0: there was no step"""
+
+    def bend(self, h: Array, of: Array, before: Array) -> Array:
+        """The change of a rate of change from this step to one of size h in which the value changed by `of`: about h^2 times the second
+        derivative. (The middles of two steps are (h + h_last) / 2 apart.)"""
+        return (of - h * before) * 2.0 * h / (h + self.h)
 
 
 class NewmarkScratch(eqx.Module):
@@ -59,6 +66,8 @@ class AbstractNewmark(AbstractIntegrator):
     state_scale: eqx.AbstractVar[Float[Array, ""]]
     corrector: eqx.AbstractVar[Float[Array, ""]]
     velocity_error: eqx.AbstractVar[bool]
+    printed_state_error: ClassVar[bool] = False
+    """Whether differential states are controlled by (33)."""
     order: ClassVar[int] = 2
     even_end: ClassVar[bool] = True
     reports_power: ClassVar[bool] = True
@@ -106,7 +115,7 @@ class AbstractNewmark(AbstractIntegrator):
     def init(self, system: AbstractSystem, state: State) -> tuple[State, NewmarkScratch]:
         state = dataclasses.replace(state, method=Averages(state.acceleration, state.state_rate, jnp.zeros(())))
         unknowns = jnp.concatenate([state.acceleration, state.multipliers, state.state_rate])
-        predictor, none = Predictor.begin(state.t, unknowns), Change(jnp.zeros_like(state.q), jnp.zeros(()))
+        predictor, none = Predictor.begin(state.t, unknowns), Change(jnp.zeros_like(state.q), jnp.zeros_like(state.x), jnp.zeros(()))
         return state, frozen(NewmarkScratch(predictor, StepJacobian.nothing(unknowns.shape[0]), Largest.at(state), none, none))
 
     def first_step(self, system: AbstractSystem, state: State) -> Array:
@@ -125,12 +134,13 @@ class AbstractNewmark(AbstractIntegrator):
             return new, scratch, StepInfo.nothing_searched()
         jacobian, solved = found
         da, _, dr = equations.split(frozen(z))
-        tried = Change(da / h, h)
-        position, rate = self._errors(equations, scratch, da, dr)
+        tried = Change(da / h, dr / h, h)
+        position, _ = self._errors(equations, scratch, da, dr)
+        states = self._state_error(equations, scratch, dr)
         velocity = self._velocity_error(frozen(equations), frozen(new), jacobian, scratch, da)
         finite = jnp.all(jnp.isfinite(new.q)) & jnp.all(jnp.isfinite(new.v))
         info = StepInfo(
-            frozen(jnp.maximum(jnp.maximum(position, velocity), rate**1.5)),  # (37) and (38) as one: error^(1/3) sets the step
+            frozen(jnp.maximum(jnp.maximum(position, velocity), states)),  # error^(1/3) sets the step (37)
             solved.converged & finite,
             jnp.where(solved.converged, jnp.argmax(jnp.abs(da * self._weights(system, scratch.largest.q))), solved.worst),
             Work.newton(solved.iterations, solved.jacobians, solved.evaluations),
@@ -157,8 +167,8 @@ class AbstractNewmark(AbstractIntegrator):
         row_scale = jnp.where(jnp.asarray(system.row_lengths(), dtype=bool), self.length_scale, 1.0)
         allowed = _CONSTRAINT_TOLERANCE * row_scale + _ROUNDING * (1.0 + jnp.max(scratch.largest.q))
 
-        def size(dz):
-            da, _, dr = equations.split(dz)
+        def size(dy):
+            da, _, dr = equations.split(scaling.expand(dy))
             position = jnp.maximum(*self._errors(equations, scratch, da, dr)) / self.corrector
             if not self.velocity_error:
                 return position
@@ -169,22 +179,33 @@ class AbstractNewmark(AbstractIntegrator):
         def satisfied(residual):
             return jnp.all(equations.violation(residual * scaling.rows) <= allowed)
 
-        start = equations.unknowns(*equations.split(scratch.predictor.predict(equations.t)))
-        residual, jacobian = scaling.residual(equations.residual), equations.scaled_jacobian(scaling)  # the unknowns have the unit 1
+        start = scaling.shrink(equations.unknowns(*equations.split(scratch.predictor.predict(equations.t))))
+        residual, jacobian = scaling.residual(equations.residual), equations.scaled_jacobian(scaling)
         recycled = scratch.jacobian.near(h, _CLOSE)
-        z, recycled, info = newton(residual, jacobian, start, recycled, size, JudgeByResidual(satisfied), equations.algebra())
-        return z, (scratch.jacobian.after(recycled, h, info), info)
+        y, recycled, info = newton(residual, jacobian, start, recycled, size, JudgeByResidual(satisfied), equations.algebra())
+        return scaling.expand(y), (scratch.jacobian.after(recycled, h, info), info)
 
     def _weights(self, system: AbstractSystem, largest: Array) -> Array:
         return coordinate_weights(system, self.length_scale, largest)
 
     def _errors(self, equations: HHTEquations, scratch: NewmarkScratch, da: Array, dr: Array) -> tuple[Array, Array]:
-        """Composite errors (34) of positions and differential states over the tolerance, for differences of a and of the averaged x'."""
+        """Composite errors (34), by (25) and (33), of positions and differential states over the tolerance, for differences of a and of the
+        averaged x'."""
         h, c = equations.h, equations.c
         position = c.error * h**2 * rms(da * self._weights(equations.system, scratch.largest.q))
-        rate = c.state_error * h * rms(dr / jnp.maximum(self.state_scale, scratch.largest.x))
+        rate = c.printed_state_error * h * rms(dr / jnp.maximum(self.state_scale, scratch.largest.x))
         allowed = self.tolerance / self._caution
         return position / allowed, rate / allowed
+
+    def _state_error(self, equations: HHTEquations, scratch: NewmarkScratch, dr: Array) -> Array:
+        """The error of differential states over the tolerance, as one whose third root sets the step. By Taylor's formula, as that of
+        velocities; a part of second order in h, of (9) with a rho of its own or of (33), by its square root (38)."""
+        if self.printed_state_error:
+            return self._errors(equations, scratch, jnp.zeros_like(equations.a), dr)[1] ** 1.5
+        h, last, (first, second) = equations.h, scratch.last, equations.c.state_error
+        weight = h / jnp.maximum(self.state_scale, scratch.largest.x) / (self.tolerance / self._caution)
+        low, own = rms(first * weight * dr), rms(second * weight * last.bend(h, dr, last.of_states))
+        return jnp.maximum(low**1.5, own)
 
     def _velocity_error(self, equations: HHTEquations, new: State, jacobian: StepJacobian, scratch: NewmarkScratch, da: Array) -> Array:
         """The same of velocities, of which the part counts that goes on. Before the first step the acceleration is taken for constant: a body
@@ -192,9 +213,7 @@ class AbstractNewmark(AbstractIntegrator):
         if not self.velocity_error:
             return jnp.zeros(())
         h, (first, second) = equations.h, equations.c.velocity_error
-        # The middles of two steps are (h + h_last) / 2 apart.
-        bend = (da - h * scratch.last.rate) * 2.0 * h / (h + scratch.last.h)
-        impulses = h * jnp.stack([first * da, second * bend])
+        impulses = h * jnp.stack([first * da, second * scratch.last.bend(h, da, scratch.last.rate)])
         found = answers_to_impulses(equations, jacobian.factors, new, impulses)
         off = rms(jnp.max(jnp.abs(found), axis=0) * self._weights(equations.system, scratch.largest.v))
         return off / (self.tolerance / self._caution + 8.0 * velocity_rounding(scratch.largest.q, 1.0 / h))

@@ -76,6 +76,15 @@ class TestOrder:
         assert order(errors[:, 1]) == pytest.approx(2.0, abs=0.2)
         assert np.all(errors[:, 2] < 1e-5)  # nothing pulls at the normalisation of the Euler parameters; what Newton leaves, 1e-12 over h^2
 
+    @pytest.mark.parametrize(("rho", "expected"), [(None, 2.0), (0.7, 1.0), (1.0, 1.0)])
+    def test_states_are_second_order_unless_rho_is_given(self, rho, expected):
+        """(9) with rho > 1/2 as printed is first order."""
+        system, errors = DrivenFilter(), []
+        for step in (0.02, 0.01):
+            final = mbd.simulate(system, 1.0, integrator=mbd.HHT(1e-9, rho=rho), step=step).final
+            errors.append(abs(float(final.x[0]) - system.exact([1.0])[0, 2]))
+        assert order(errors) == pytest.approx(expected, abs=0.2)
+
 
 @pytest.fixture(scope="module")
 def runs(pendulum):
@@ -110,6 +119,19 @@ class TestAdaptive:
         exact = system.exact(np.asarray(run.ts))
         assert np.max(np.abs(run.x[:, 0] - exact[:, 2])) < 2e-3
         assert run.stats["steps"] > mbd.simulate(DrivenFilter(10.0), 1.0, integrator=mbd.HHT(tolerance=1e-4)).stats["steps"]
+
+    def test_estimates_of_states_of_the_method_s_own_order_save_steps(self):
+        """(33) is of second order in h, the averaged scheme of third: at a tenth of the tolerance it takes 10^(1/2) times the steps, not 10^(1/3)."""
+        steps = {}
+        for estimate in ("own-order", "printed"):
+            runs = [mbd.simulate(DrivenFilter(0.01), 1.0, integrator=mbd.HHT(tol, state_error=estimate)) for tol in (1e-4, 1e-5)]
+            steps[estimate] = [run.stats["steps"] for run in runs]
+            exact = DrivenFilter(0.01).exact(np.asarray(runs[1].ts))
+            assert np.max(np.abs(runs[1].x[:, 0] - exact[:, 2])) < 5e-4
+        assert steps["own-order"][1] < 0.6 * steps["printed"][1]
+        growth = {name: np.log10(fine / coarse) for name, (coarse, fine) in steps.items()}
+        assert growth["own-order"] == pytest.approx(1 / 3, abs=0.06)
+        assert growth["printed"] == pytest.approx(1 / 2, abs=0.06)
 
     def test_length_scale_sets_the_unit_of_the_error(self, pendulum):
         """A pendulum of a thousandth of the length, seen at that scale, takes the same steps (in its own time)."""
@@ -171,6 +193,9 @@ class TestBadInput:
             ({"alpha": -0.5}, r"alpha of HHT must lie in \[-1/3, 0\]"),
             ({"alpha": 0.1}, r"alpha of HHT must lie in \[-1/3, 0\]"),
             ({"length_scale": 0.0}, "length_scale of HHT must be positive"),
+            ({"rho": 0.5}, r"rho of HHT must lie in \(1/2, 1\]"),
+            ({"state_error": "exact"}, "state_error of HHT must be one of 'own-order', 'printed': got 'exact'"),
+            ({"scaling": "left"}, "scaling of HHT must be one of 'full', 'accelerations', 'positions': got 'left'"),
             ({"tolerance": jnp.nan}, "tolerance of HHT is not finite"),
         ],
     )
