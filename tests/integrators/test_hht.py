@@ -121,7 +121,7 @@ class TestAdaptive:
         assert run.stats["steps"] > mbd.simulate(DrivenFilter(10.0), 1.0, integrator=mbd.HHT(tolerance=1e-4)).stats["steps"]
 
     def test_estimates_of_states_of_the_method_s_own_order_save_steps(self):
-        """(33) is of second order in h, the averaged scheme of third: at a tenth of the tolerance it takes 10^(1/2) times the steps, not 10^(1/3)."""
+        """(33) is of second order in h, the averaged method of third: at a tenth of the tolerance 10^(1/2) times the steps, not 10^(1/3)."""
         steps = {}
         for estimate in ("own-order", "printed"):
             runs = [mbd.simulate(DrivenFilter(0.01), 1.0, integrator=mbd.HHT(tol, state_error=estimate)) for tol in (1e-4, 1e-5)]
