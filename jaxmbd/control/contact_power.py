@@ -11,13 +11,15 @@ from ..system.parameters import Parameter, not_negative, positive, read_all
 from .base import AbstractController, Decision
 
 _PARAMETERS: dict[str, Parameter] = {
-    "alpha": not_negative("W^(-1/3)"),
+    "alpha": not_negative("W^(-exponent)"),
     "epsilon": positive("s"),
+    "exponent": positive("1"),
     "eta": Parameter("1", valid=lambda eta: (eta > 0) & (eta < 1), requirement="must lie between 0 and 1"),
     "integral": Parameter("1", valid=lambda g: (g > 0) & (g <= 1), requirement="must lie in (0, 1]"),
     "proportional": not_negative("1"),
 }
-_SHORTENED = 1.0 - 1e-9
+_SOLVES = ("implicit", "explicit", "predicted")
+_SHORTENED, _LONGER = 1.0 - 1e-9, 1.0 + 1e-9
 
 
 class StepSearch(eqx.Module):
@@ -42,27 +44,32 @@ class StepSearch(eqx.Module):
 class ContactPower(AbstractController):
     r"""Step density from contact power: h = epsilon u, where u solves R(u) = 0 to within eta (Algorithm 1).
 
-        R(u) = u/2 (1/W_k + 1/W_{k+1}) - 1        1/W = 1 + alpha P^(1/3)
+        R(u) = u/2 (1/W_k + 1/W_{k+1}) - 1        1/W = 1 + alpha P^exponent
 
-    P is the largest contact power of any body (8), with the exponent 1/3 that makes alpha a number per W^(1/3): of the last accepted step for
+    P is the largest contact power of any body (8): of the last accepted step for
     W_k, of this one for W_{k+1}, each the largest over the force evaluations that the step made (at the two ends both may be zero although
     the step went through a contact). No smoothness is assumed and no error estimated: it is for non-smooth contacts at low accuracy.
 
-    - `alpha`: how much contact power shortens steps [W^(-1/3)]; 0: constant steps.
+    - `alpha`: how much contact power shortens steps [W^(-exponent)]; 0: constant steps.
     - `epsilon`: the step without contact [s], to which u is relative. No step is longer than (1 + eta) epsilon.
     - `eta`: accepted |R|; the paper uses 0.1 and 1/2.
     - `max_trials`: rejected trials after which the search is given up and the longest step that was too short is taken: where power jumps, R may
       have no root. R is -1 for u = 0, so that halving finds such a step.
     - `integral`, `proportional`: the predictor log u_{k+1} = log u_k - integral l_k - proportional (l_k - l_{k-1}), l = log(1 + r). The
       paper's is 1, 0; a PI controller, which the paper suggests, smooths the sequence of steps, such as 0.6, 0.2.
+    - `exponent`: beta of (8). With the paper's 1/3 the power of a body has the dimension of a rate times kg^(1/3) m^(2/3).
+    - `solve`: where u comes from. "implicit": R(u) = 0 by Algorithm 1, the paper's I_z. Two ways reject nothing: "explicit", u = W_k, the
+      paper's E_z; and "predicted", the predictor without the search. Both learn of an impact when they are in it: epsilon has to be a step
+      that resolves contacts, or nearly.
 
     Two departures from print. After a first trial that is too short, its u becomes the lower end of the bracket (printed: 0, so that the
     first bisection would repeat it). A step that the loop shortened (the last one, `max_step`, a given `first_step`) is accepted when
     R <= eta. Every trial is an attempt of the integrator and counts in its statistics. W_0 is taken from the initial state, together with
-    the initial accelerations; what is evaluated there does not count in the statistics of any method.
+    the initial accelerations; what is evaluated there does not count in the statistics of any method. A first step longer than "explicit"
+    asks for is tried again, as is every step whose equations cannot be solved.
 
-    Over explicit methods (`Verlet`, `ExplicitNystrom`, `DormandPrince`) these are the paper's E_y I_z methods, over `SemiExplicit` and `HHT`
-    I_y I_z. Step sizes have no derivative, as with all controllers.
+    Over explicit methods (`Verlet`, `ExplicitNystrom`, `DormandPrince`) these are the paper's E_y I_z and E_y E_z methods, over `SemiExplicit`
+    and `HHT` I_y I_z and I_y E_z. Step sizes have no derivative, as with all controllers.
 
     ```bibtex
     @inproceedings{modin2005multibody,
@@ -78,12 +85,28 @@ class ContactPower(AbstractController):
     eta: Float[Array, ""]
     integral: Float[Array, ""]
     proportional: Float[Array, ""]
+    exponent: Float[Array, ""]
     max_trials: int = eqx.field(static=True)
+    solve: str = eqx.field(static=True)
 
-    def __init__(self, alpha: Any, epsilon: Any, eta: Any = 0.1, *, integral: Any = 1.0, proportional: Any = 0.0, max_trials: int = 12):
-        given = read_all("ContactPower", _PARAMETERS, alpha=alpha, epsilon=epsilon, eta=eta, integral=integral, proportional=proportional)
-        for field, value in given.items():
+    def __init__(
+        self,
+        alpha: Any,
+        epsilon: Any,
+        eta: Any = 0.1,
+        *,
+        integral: Any = 1.0,
+        proportional: Any = 0.0,
+        exponent: Any = 1 / 3,
+        max_trials: int = 12,
+        solve: str = "implicit",
+    ):
+        numbers = {"alpha": alpha, "epsilon": epsilon, "eta": eta, "integral": integral, "proportional": proportional, "exponent": exponent}
+        for field, value in read_all("ContactPower", _PARAMETERS, **numbers).items():
             setattr(self, field, jnp.asarray(value))
+        if solve not in _SOLVES:
+            raise ValueError(f"solve of ContactPower must be one of {', '.join(map(repr, _SOLVES))}, got {solve!r}.")
+        self.solve = solve
         if not (isinstance(max_trials, int) and max_trials >= 1):
             raise ValueError(f"max_trials of ContactPower must be a whole number, at least 1, got {max_trials!r}.")
         self.max_trials = max_trials
@@ -109,7 +132,8 @@ class ContactPower(AbstractController):
 
     def density(self, power: Array) -> Array:
         """1/W of (8)."""
-        return 1.0 + self.alpha * jnp.cbrt(power)
+        some = power > 0
+        return 1.0 + self.alpha * jnp.where(some, jnp.where(some, power, 1.0) ** self.exponent, 0.0)
 
     def adapt(self, info: Any, order: Any, h: Array, memory: StepSearch):
         u = h / self.epsilon
@@ -119,6 +143,9 @@ class ContactPower(AbstractController):
         shortened = u < _SHORTENED * memory.asked
         given_up = memory.trials >= self.max_trials
         fits = jnp.where(shortened, residual <= self.eta, jnp.abs(residual) <= self.eta)
+        given = 1.0 / self.density(memory.power)
+        if self.solve != "implicit":
+            fits = jnp.array(True) if self.solve == "predicted" else u <= _LONGER * given
         accept = usable & (fits | memory.final | given_up & (residual < 0))
 
         # The search goes on.
@@ -130,8 +157,11 @@ class ContactPower(AbstractController):
 
         # Or the next step begins.
         last, now = (jnp.log1p(jnp.where(usable, jnp.maximum(r, -1.0 + 1e-12), 0.0)) for r in (memory.residual, residual))
-        predicted = u * jnp.exp(-self.integral * now - self.proportional * (now - last))
-        asked = jnp.where(accept, predicted, trial)
+        following = u * jnp.exp(-self.integral * now - self.proportional * (now - last))
+        if self.solve == "explicit":
+            trial = jnp.where(usable, given, trial)
+            following = 1.0 / self.density(info.power)
+        asked = jnp.where(accept, following, trial)
         memory = StepSearch(
             jnp.where(accept, info.power, memory.power),
             jnp.where(accept, residual, memory.residual),

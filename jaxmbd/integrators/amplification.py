@@ -11,14 +11,19 @@ from ..system.initial import initial_state
 from .base import AbstractIntegrator
 
 
-def spectral_radius(method: AbstractIntegrator, system: AbstractSystem, h: Float[Array, ""]) -> Float[Array, ""]:
-    """Of the map (q, v) -> (q, v) of a step h on a linear system of one coordinate: disturbances grow where it exceeds 1."""
+def step_matrix(method: AbstractIntegrator, system: AbstractSystem, h: Float[Array, ""]) -> Float[Array, "2 2"]:
+    """The map (q, v) -> (q, v) of a step h on a linear system of one coordinate."""
     state, scratch = method.init(system, initial_state(system, jnp.zeros(()))[0])
 
     def step(z: Array) -> Array:
         new, _, _ = method.step(system, dataclasses.replace(state, q=z[:1], v=z[1:]), scratch, h)
         return jnp.concatenate([new.q, new.v])
 
-    (a, b), (c, d) = jax.vmap(step)(jnp.eye(2)).T
+    return jax.vmap(step)(jnp.eye(2)).T
+
+
+def spectral_radius(method: AbstractIntegrator, system: AbstractSystem, h: Float[Array, ""]) -> Float[Array, ""]:
+    """Of that map: disturbances grow where it exceeds 1."""
+    (a, b), (c, d) = step_matrix(method, system, h)
     half, root = 0.5 * (a + d), jnp.sqrt((0.25 * (a - d) ** 2 + b * c).astype(complex))
     return jnp.maximum(jnp.abs(half + root), jnp.abs(half - root))

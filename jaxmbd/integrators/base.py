@@ -73,6 +73,8 @@ class StepInfo(eqx.Module):
     """W, the largest contact power of any body where the step evaluated forces; None: the method does not say"""
     stiffness: Float[Array, ""] | None = None
     """1/s^2, an estimate of the largest eigenvalue of -dA/dq; None: the method does not say"""
+    stiffness_limit: Float[Array, ""] | None = None
+    """h^2 stiffness beyond which a step is unstable; None: the method does not say"""
 
     @staticmethod
     def nothing_searched() -> "StepInfo":
@@ -105,6 +107,10 @@ class AbstractIntegrator(eqx.Module):
     def amplification(self, h: float, k: float, c: float) -> float | None:
         """By how much a step h multiplies a disturbance of q'' = -k q - c q', on the host; None: it is not known to be limited."""
         return None
+
+    def stiffness_limit(self) -> Float[Array, ""]:
+        """h^2 sigma up to which steps are stable where forces have the stiffness sigma per mass and no damping; NaN: none is."""
+        return jnp.array(jnp.nan)
 
     @abc.abstractmethod
     def default_controller(self) -> AbstractController:

@@ -7,15 +7,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..solvers.newton import NewtonInfo
+from ..solvers.newton import NewtonInfo, TrustLastRate, newton
 from ..solvers.roots import frozen
-from ..system.equations import AbstractSystem, acceleration_a, acceleration_b, largest_contact_power, state_rate
+from ..system.equations import AbstractSystem, acceleration_a, count_rows, largest_contact_power, state_rate
 from ..system.parameters import is_traced
 from ..system.stacked.assembly import sum_by_owner
 from ..system.state import State
 from .base import StepInfo, Work
-from .implicit import AbstractStepEquations, StepJacobian, solve_step
+from .implicit import StepJacobian, solve_step
+from .splitting_equations import ConstrainedSplitting, SplittingEquations, hold_velocity, spread
 from .unconstrained import (
+    CLOSE,
     CORRECTOR,
     AbstractUnconstrained,
     allowed_accelerations,
@@ -51,65 +53,9 @@ class SplittingScratch(eqx.Module):
     """of the last attempt"""
 
 
-class SplittingEquations(AbstractStepEquations):
-    """What B adds to one step of (5). Unknown is B_{n+beta}, as accelerations along and about the bodies' own axes (`to_motion`), of the bodies
-    that it touches; the others have none.
-
-    With z = (q, v, t) and the beta point z_n + beta (z_{n+1} - z_n), the residual is y - B_{n+beta}, its Jacobian
-    I - beta h^2/2 B_q - beta h B_v. In axes that turn with the bodies the slopes of a penalty joint hardly change, and one factorisation serves
-    for many steps; in the coordinates of a turning body an old one mixes stiff directions, where it is large, with free ones.
-    """
-
-    part: AbstractSystem
-    """only those bodies, and what is stiff between them"""
-    touched: tuple[int, ...] = eqx.field(static=True)
-    """their coordinates among those of the whole system"""
-    beta: Float[Array, ""]
-    h: Float[Array, ""]
-    t: Float[Array, ""]
-    q: Float[Array, "touched"]
-    v: Float[Array, "touched"]
-    x: Float[Array, "x"]
-    """at the beta point"""
-    explicit: Float[Array, "touched"]
-    """A_{n+alpha}"""
-
-    @staticmethod
-    def of(system: AbstractSystem, beta: Array, old: State, h: Array, explicit: Array, rate: Array) -> "SplittingEquations":
-        touched, states = (np.asarray(index, int) for index in (system.stiff_coordinates(), system.stiff_states()))
-        x, places = old.x[states] + beta * h * rate[states], tuple(touched.tolist())
-        return SplittingEquations(system.stiff_part(), places, beta, h, old.t, old.q[touched], old.v[touched], x, explicit[touched])
-
-    def acceleration(self, y: Array) -> Float[Array, "touched"]:
-        """A + B of the coordinates."""
-        return self.explicit + self.part.from_motion(self.q, y)
-
-    def residual(self, y: Array) -> Array:
-        a, ahead = self.acceleration(y), self.beta * self.h
-        # Between two orientations there is none: the beta point is normalised.
-        q, v = self.part.normalize(self.q + ahead * (self.v + 0.5 * self.h * a), self.v + ahead * a)
-        return y - self.part.to_motion(self.q, acceleration_b(self.part, q, v, self.t + ahead, self.x))
-
-    def known_motion(self) -> Array:
-        """A_{n+alpha} along and about the bodies' axes."""
-        return self.part.to_motion(self.q, self.explicit)
-
-    def unknowns_of(self, state: State) -> Array:
-        return self.part.to_motion(self.q, self.touched_of(state.acceleration) - self.explicit)
-
-    def touched_of(self, values: Float[Array, "q"]) -> Float[Array, "touched"]:
-        return values[np.asarray(self.touched, int)]
-
-
-def _spread(system: AbstractSystem, explicit: Array, of_touched: Array) -> Float[Array, "q"]:
-    """The accelerations of all coordinates: those of the touched ones, A of the others."""
-    n, touched = explicit.shape[0], np.asarray(system.stiff_coordinates(), int)
-    if touched.shape[0] == n:
-        return of_touched
-    # A gather with a static index: scattering takes XLA a loop.
-    place = np.full(n, touched.shape[0])
-    place[touched] = np.arange(touched.shape[0])
-    return jnp.where(np.isin(np.arange(n), touched), jnp.append(of_touched, 0.0)[place], explicit)
+def _has_joints(system: AbstractSystem) -> bool:
+    """Whether there are constraint rows that `normalize` does not take care of."""
+    return count_rows(system) > system.own_rows()
 
 
 class SemiExplicit(AbstractUnconstrained):
@@ -120,8 +66,9 @@ class SemiExplicit(AbstractUnconstrained):
     A (forces of elements with stiff=False: contacts, gravity) is evaluated at q_n + alpha h v_n, v_n, t_n + alpha h; B (penalty joints, forces
     with stiff=True) at (1 - beta) z_n + beta z_{n+1}, by Newton's method with an exact Jacobian that is recycled. Without B nothing
     is solved. Positions are second order; with alpha = beta = 1/2 and A independent of v, so is everything (Theorem 2). A stiff B needs
-    beta > 1/2 to be damped, and never limits the step if beta >= 1/2 (Theorem 6). A limits it to h^2 k <= 4 for alpha = 1/2, with damping
-    h c + h^2 k / 2 <= 2 (Theorem 3).
+    beta > 1/2 to be damped, and never limits the step if beta >= 1/2 (Theorem 6). A limits it to h^2 k <= 2/alpha for alpha >= 1/2,
+    with damping to h c + alpha h^2 k <= 2 and h c >= (1/2 - alpha) h^2 k (Theorem 3). alpha = -1/2, which needs damping of at least h k, is
+    critically damped for the same damping as the exact motion (Corollary 4).
 
     - `predict_velocity`: give A the velocity v_n + alpha h a_{n-1}, with the acceleration of the last step. Still one evaluation; second order
       although A depends on v.
@@ -137,6 +84,8 @@ class SemiExplicit(AbstractUnconstrained):
       velocities, as it may be: where A does not depend on v the estimate is too large, 8 times with alpha = beta = 1/2. Free flight has no
       error: where something may come into the way, give `max_step`, a fixed step, or contact power at the end.
     - `corrector`: part of the largest acceleration that Newton may leave.
+    - joints with multipliers: solved for together with B, so that positions satisfy Phi at the end of each step; then velocities are projected
+      on Phi' = 0. Still one evaluation of A and the same order; multipliers are first order (those of t_n + h/3).
 
     Orientations are normalised after every step and wherever a force is evaluated. `solution.acceleration` is A_{n+alpha} + B_{n+beta} of the
     step that led there.
@@ -186,6 +135,9 @@ class SemiExplicit(AbstractUnconstrained):
             raise ValueError("estimate='printed' of SemiExplicit compares A_{n+alpha} with A_n: alpha must not be 0. Use 'consecutive'.")
         self.predict_velocity, self.estimate, self.power_at = predict_velocity, estimate, power_at
 
+    def check(self, system: AbstractSystem) -> None:
+        """Multipliers are found."""
+
     def precise(self):
         return precise(self)
 
@@ -195,12 +147,17 @@ class SemiExplicit(AbstractUnconstrained):
         a = -k * (q + ahead * v) - c * (v + ahead * last if self.predict_velocity else v)
         return largest_eigenvalue(q + h * v + 0.5 * h**2 * a, v + h * a, a)
 
+    def stiffness_limit(self) -> Array:
+        """Theorem 3 without damping."""
+        enough = self.alpha >= 0.5
+        return jnp.where(enough, 2.0 / jnp.where(enough, self.alpha, 1.0), jnp.nan)
+
     def init(self, system: AbstractSystem, state: State) -> tuple[State, SplittingScratch]:
-        nothing = Evaluation(state.q, jnp.zeros_like(state.q), jnp.zeros(()))
+        nothing, multipliers = Evaluation(state.q, jnp.zeros_like(state.q), jnp.zeros(())), state.multipliers.shape[0] * _has_joints(system)
         touched, motion = np.asarray(system.stiff_coordinates(), int), jnp.zeros(0)
         if touched.size > 0:
             motion = system.stiff_part().to_motion(state.q[touched], state.acceleration[touched])
-        return state, frozen(SplittingScratch(StepJacobian.nothing(motion.shape[0]), motion, nothing, nothing))
+        return state, frozen(SplittingScratch(StepJacobian.nothing(motion.shape[0] + multipliers), motion, nothing, nothing))
 
     # --- step -------------------------------------------------------------------------------------------------------------------------
 
@@ -208,14 +165,20 @@ class SemiExplicit(AbstractUnconstrained):
         system = system.recall(state.memory)
         q, v, t, x = self._point(system, state, h)
         explicit, rate = acceleration_a(system, q, v, t, x), state_rate(system, x, q, v, t)
-        a, found = explicit, None
-        if system.stiff_coordinates():
-            equations = SplittingEquations.of(system, self.beta, state, h, explicit, rate)
-            y, found = solve_step(equations, known, lambda here: frozen(self)._search(here, frozen(state), scratch))
-            a = _spread(system, explicit, equations.acceleration(y))
+        a, found, multipliers = explicit, None, jnp.zeros_like(state.multipliers)
+        stiff = SplittingEquations.of(system, self.beta, state, h, explicit, rate) if system.stiff_coordinates() else None
+        joints = _has_joints(system)
+        if joints:
+            equations = ConstrainedSplitting.of(system, stiff, state, h, explicit)
+            z, found = solve_step(equations, known, lambda here: frozen(self)._search_held(here, frozen(state), scratch))
+            a, multipliers = equations.acceleration(z), equations.split(z)[1]
+        elif stiff is not None:
+            y, found = solve_step(stiff, known, lambda here: frozen(self)._search(here, frozen(state), scratch))
+            a = spread(system, explicit, stiff.acceleration(y))
         q_new, v_new = system.normalize(state.q + h * state.v + 0.5 * h**2 * a, state.v + h * a)
-        none = jnp.zeros_like(state.multipliers)
-        new = State(state.t + h, q_new, v_new, state.x + h * rate, none, a, rate, state.memory, state.method)
+        if joints:
+            v_new = hold_velocity(system, q_new, v_new, state.t + h, state.memory.kept_rows)
+        new = State(state.t + h, q_new, v_new, state.x + h * rate, multipliers, a, rate, state.memory, state.method)
         if known is not None:
             return new, scratch, StepInfo.nothing_searched()
         jacobian, motion, info = (scratch.jacobian, scratch.motion, None) if found is None else found
@@ -247,6 +210,28 @@ class SemiExplicit(AbstractUnconstrained):
         y, (jacobian, info) = solve_acceleration(equations, scratch.motion - known, scratch.jacobian, equations.h, allowed)
         return y, (jacobian, jnp.where(info.converged, y + known, scratch.motion), info)
 
+    def _search_held(
+        self, equations: ConstrainedSplitting, old: State, scratch: SplittingScratch
+    ) -> tuple[Array, tuple[StepJacobian, Array, NewtonInfo]]:
+        """The same together with multipliers: what these leave counts by the accelerations that it stands for."""
+        system, stiff, h = equations.system, equations.stiff, equations.h
+        length, angle = allowed_accelerations(system, old.q, old.v, h, self.corrector, equations.explicit, old.acceleration)
+        allowed = jnp.where(np.asarray(system.coordinate_lengths(), bool), length, angle)
+        start, known, of_motion = old.multipliers, jnp.zeros(0), jnp.ones(0)
+        if stiff is not None:
+            known, of_motion = stiff.known_motion(), jnp.where(np.asarray(stiff.part.motion_lengths(), bool), length, 2.0 * angle)
+            start = jnp.concatenate([scratch.motion - known, start])
+
+        def size(correction):
+            dy, pull = equations.split(correction)
+            held = jnp.max(jnp.abs(pull @ equations.held.pull) / allowed)
+            return jnp.maximum(jnp.max(jnp.abs(dy) / of_motion, initial=0.0), held)
+
+        recycled = scratch.jacobian.near(h, CLOSE)
+        z, recycled, info = newton(equations.residual, equations.jacobian, start, recycled, size, TrustLastRate())
+        motion = jnp.where(info.converged, equations.split(z)[0] + known, scratch.motion)
+        return z, (scratch.jacobian.after(recycled, h, info), motion, info)
+
     # --- what a controller sees -------------------------------------------------------------------------------------------------------
 
     def _report(
@@ -264,7 +249,11 @@ class SemiExplicit(AbstractUnconstrained):
         work = Work(none, none, none, one, one, none)
         if info is not None:
             converged = finite & info.converged
-            guilty = np.asarray(system.stiff_coordinates(), int)[np.asarray(system.stiff_part().motion_coordinates(), int)]
+            guilty = np.zeros(0, int)
+            if touched := system.stiff_coordinates():
+                guilty = np.asarray(touched, int)[np.asarray(system.stiff_part().motion_coordinates(), int)]
+            if _has_joints(system):
+                guilty = np.concatenate([guilty, new.q.shape[0] + np.arange(count_rows(system))])
             worst = jnp.where(info.converged, worst, jnp.asarray(guilty)[info.worst]).astype(jnp.int32)
             work = Work(info.iterations, info.jacobians, info.jacobians, one, one, info.evaluations)
         if self.estimate == "printed":
@@ -278,7 +267,7 @@ class SemiExplicit(AbstractUnconstrained):
             evaluations = evaluations + 1
         work = eqx.tree_at(lambda w: (w.a_evaluations, w.force_evaluations), work, (evaluations, evaluations))
         solvable = jnp.array(True) if info is None else info.finite
-        return StepInfo(error, converged, worst, work, solvable, power=power, stiffness=stiffness)
+        return StepInfo(error, converged, worst, work, solvable, power=power, stiffness=stiffness, stiffness_limit=self.stiffness_limit())
 
     def _printed_estimate(self, system: AbstractSystem, old: State, h: Array, tried: Evaluation) -> Array:
         """(15): the change of A along the flow."""

@@ -1,4 +1,4 @@
-"""What the methods for q'' = A + B share: they know no multipliers, so that joints must be held by penalties.
+"""What the methods for q'' = A + B share. But for `SemiExplicit` they know no multipliers, so that joints must be held by penalties.
 
 The coordinates' own manifold (Euler parameters) is taken care of by `normalize`, at the arguments of forces and after each step.
 """
@@ -22,7 +22,7 @@ from .common import coordinate_weights, rms
 from .implicit import StepJacobian
 from .interpolation import interpolate_motion
 
-_CLOSE = 0.1
+CLOSE = 0.1
 """A Jacobian is recycled while the logarithm of the ratio of step sizes is below this: the matrix of a stiff B is proportional to h^2."""
 _ROUNDING = 64 * 2.0**-52
 CORRECTOR = 1e-6
@@ -34,7 +34,7 @@ PARAMETERS: dict[str, Parameter] = {
     "tolerance": positive("1"),
     "length_scale": positive("m", "must be positive: the size of the motions that matter"),
     "corrector": positive("1"),
-    "alpha": Parameter("1", valid=lambda a: (a >= 0) & (a <= 1), requirement="must lie in [0, 1]"),
+    "alpha": Parameter("1", valid=lambda a: (a >= -0.5) & (a <= 1), requirement="must lie in [-1/2, 1]"),
     "beta": Parameter("1", valid=lambda b: (b >= 0) & (b <= 1), requirement="must lie in [0, 1]"),
     "theta": Parameter("1", valid=lambda b: (b >= 0) & (b <= 1), requirement="must lie in [0, 1]"),
 }
@@ -77,7 +77,7 @@ def refuse_multipliers(method: str, system: AbstractSystem) -> None:
     listed = ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")
     raise ValueError(
         f"{method} has no multipliers, but the system has constraints that need them: {listed}. Hold joints by penalties "
-        "(penalty=mbd.Penalty(stiffness, damping)), or use mbd.HHT()."
+        "(penalty=mbd.Penalty(stiffness, damping)), or use mbd.SemiExplicit() or mbd.HHT()."
     )
 
 
@@ -108,7 +108,7 @@ def solve_acceleration(
     def size(correction):
         return jnp.max(jnp.abs(correction) / allowed)
 
-    a, recycled, info = newton(equations.residual, equations.jacobian, start, jacobian.near(h, _CLOSE), size, TrustLastRate())
+    a, recycled, info = newton(equations.residual, equations.jacobian, start, jacobian.near(h, CLOSE), size, TrustLastRate())
     return a, (jacobian.after(recycled, h, info), info)
 
 

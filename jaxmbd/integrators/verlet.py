@@ -50,12 +50,13 @@ class AbstractCarried(AbstractUnconstrained):
         stiff = bool(system.stiff_coordinates())
         if stiff:
             a = a + acceleration_b(system, q, v, t, x)
-        rate, power = state_rate(system, x, q, v, t), largest_contact_power(system, q, v, t, x)
-        v, x = self.correct(state, h, v, x, a, rate)
-        q, v = system.normalize(q, v)
-        new = State(t, q, v, x, jnp.zeros_like(state.multipliers), a, rate, state.memory)
+        rate = state_rate(system, x, q, v, t)
+        corrected, x_new = self.correct(state, h, v, x, a, rate)
+        q_new, v_new = system.normalize(q, corrected)
+        new = State(t, q_new, v_new, x_new, jnp.zeros_like(state.multipliers), a, rate, state.memory)
         if known is not None:
             return new, scratch, StepInfo.nothing_searched()
+        power = largest_contact_power(system, q, v, t, x, v_new)
         error, finite, worst = self.judge(system, state, new, self.local_error(state, h, a - state.acceleration))
         one, none = jnp.ones((), jnp.int32), jnp.zeros((), jnp.int32)
         work = Work(none, none, none, one, one, one if stiff else none)
@@ -72,7 +73,8 @@ class Verlet(AbstractCarried):
     velocity v' it would be first order). Differential states follow Heun's rule, x_n + h/2 (x'_n + x'_{n+1}), where x'_{n+1} and forces
     are evaluated at x_n + h x'_n. Both families of forces are explicit here.
 
-    Contact power is that at the end of the step, where the only evaluation is: the form in which contact-power control sees an impact.
+    Contact power is that at the end of the step, where the only evaluation is: the form in which contact-power control sees an impact. It is
+    the power of the forces as evaluated at the velocity that the step ends with.
     """
 
     tolerance: Float[Array, ""]

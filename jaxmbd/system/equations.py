@@ -205,9 +205,13 @@ def free_acceleration(system: AbstractSystem, memory: Memory, q: Array, v: Array
 
 
 @eqx.filter_jit
-def largest_contact_power(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array) -> Float[Array, ""]:
-    """W, of any body. With the arguments of an evaluation of A it is free: XLA computes the contacts once."""
-    return jnp.max(jnp.abs(system.contact_power(*_arguments(q, v, t, x))), initial=0.0)
+def largest_contact_power(
+    system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, corrected: Array | None = None
+) -> Float[Array, ""]:
+    """W, of any body. With the arguments of an evaluation of A it is free: XLA computes the contacts once. `corrected` is the velocity that
+    bodies have after all, if forces were evaluated with a predicted one."""
+    power = system.contact_power(*_arguments(q, v, t, x)) if corrected is None else system.corrected_contact_power(q, v, t, x, corrected)
+    return jnp.max(jnp.abs(power), initial=0.0)
 
 
 @eqx.filter_jit

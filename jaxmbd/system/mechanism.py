@@ -358,9 +358,15 @@ class AbstractMechanism(AbstractSystem):
         return self._generalize(q, jax.tree.map(lambda *parts: sum(parts), *total)) if total else jnp.zeros_like(q)
 
     def contact_power(self, q, v, t, *x):
-        frames = self.frames(q, v)
-        applied = self._wrenches(frames, t, x[0] if x else self.x0, None, lambda element: element.is_contact)
-        return jnp.sum(applied.force * frames.velocity[:-1] + applied.torque * frames.angular_velocity[:-1], axis=1)
+        return self._contact_power(frames := self.frames(q, v), frames, t, x[0] if x else self.x0)
+
+    def corrected_contact_power(self, q, v, t, x, corrected):
+        return self._contact_power(self.frames(q, v), self.frames(q, corrected), t, x)
+
+    def _contact_power(self, frames: Frame, moving: Frame, t: Number, x: Array) -> Float[Array, "bodies"]:
+        """Of contact forces in `frames`, which differ in velocities only, on bodies that move."""
+        applied = self._wrenches(frames, t, x, None, lambda element: element.is_contact)
+        return jnp.sum(applied.force * moving.velocity[:-1] + applied.torque * moving.angular_velocity[:-1], axis=1)
 
     def _states_by_group(self, x: Array) -> list[Array]:
         kinds = zip(self.layout.forces, self.layout.state_slices, strict=True)

@@ -50,6 +50,11 @@ class AbstractWorkings(eqx.Module):
         """Descriptions of what makes `force` depend on multipliers, which it then takes as its last argument."""
         return (f"force(q, v, t, multipliers) of {type(self).__name__}",) if self._equations.force_uses_multipliers else ()
 
+    def corrected_contact_power(self, q: Array, v: Array, t: Array, x: Array, corrected: Array) -> Float[Array, "bodies"]:
+        """W of contact forces that were evaluated with the velocity v, on bodies that move with `corrected`. Equations of one's own say the
+        power of forces and velocity together: they are asked with the latter."""
+        return self._equations.contact_power(q, corrected, t, *(() if x.shape[-1] == 0 else (x,)))
+
     def own_acceleration(self, q: Array, v: Array) -> Array:
         """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
         return jnp.zeros_like(q)

@@ -127,6 +127,48 @@ def test_proportional_part_smooths():
     assert 0 < ratios[1] < ratios[0]
 
 
+def test_the_exponent_of_8():
+    """1/W = 1 + alpha P^beta, and 1 without power whatever beta is."""
+    power = jnp.array([0.0, 8.0, 1e4])
+    np.testing.assert_allclose(CONTROL.density(power), 1 + 50 * np.cbrt(power), rtol=1e-14)
+    np.testing.assert_allclose(ContactPower(2.0, 0.01, exponent=0.5).density(power), 1 + 2 * np.sqrt(power), rtol=1e-14)
+
+
+@pytest.mark.parametrize("solve", ["explicit", "predicted"])
+def test_methods_without_a_search_reject_nothing(solve):
+    """Explicit in z: u = W_k of the step before; predicted: (15) alone, whose residual the next step makes up for."""
+    control = ContactPower(50.0, 0.01, 0.1, solve=solve)
+    tried, memory, h = search(control, lambda u: 0.0)
+    assert tried == [1.0]
+    tried, memory, h = search(control, lambda u: 1e6 * u, memory, h)
+    assert tried == [1.0]
+    met = 1 / (1 + 50 * 100)
+    assert float(h / 0.01) == pytest.approx(met if solve == "explicit" else 2 / (1 + 1 / met), rel=1e-9)
+    tried, memory, h = search(control, lambda u: 0.0, memory, h)
+    assert len(tried) == 1
+    # What cannot be solved is tried again all the same.
+    tried, _, _ = search(control, lambda u: 0.0 if u < 0.4 else np.nan, memory, jnp.asarray(0.01))
+    assert len(tried) > 1
+
+
+def test_an_explicit_density_begins_with_the_power_at_the_start():
+    """The first step is the only one that could be longer than it asks for."""
+    tried, _, _ = search(ContactPower(50.0, 0.01, 0.1, solve="explicit"), lambda u: 8.0)
+    np.testing.assert_allclose(tried, [1.0, 1 / 101])
+
+
+def test_power_is_that_of_the_velocity_a_step_of_verlet_ends_with():
+    """A ball in an elastic floor with a damper, so that forces depend on the velocity: force as evaluated, velocity as corrected."""
+    law = mbd.HuntCrossley(mbd.Hertz(1e6), damping=0.5)
+    ball = mbd.PointMass("ball", 1.0, (0.0, 0.049), velocity=(0.0, -1.0))
+    floor = mbd.DiscLine("floor", ball, mbd.ground, centre=(0.0, 0.049), radius=0.05, point=(0, 0), normal=(0, 1), law=law)
+    system, method, h = mbd.Model([ball], [], [floor]).build(), mbd.Verlet(), jnp.asarray(1e-4)
+    state, scratch = method.init(system, consistent_start(system))
+    new, _, info = method.step(system, state, scratch, h)
+    assert float(new.v[1]) != pytest.approx(float(state.v[1] + h * state.acceleration[1]), rel=1e-4)
+    assert float(info.power) == pytest.approx(abs(float(new.acceleration[1] * new.v[1])), rel=1e-12)
+
+
 def test_what_does_not_say_its_power_is_refused():
     with pytest.raises(ValueError, match=r"define contact_power.*Oscillator"):
         mbd.simulate(Oscillator(), 1.0, integrator=mbd.Verlet(), controller=CONTROL)
@@ -134,6 +176,8 @@ def test_what_does_not_say_its_power_is_refused():
         mbd.simulate(mbd.problems.bouncing_ball(), 1.0, integrator=mbd.BDF(), controller=CONTROL)
     with pytest.raises(ValueError, match="eta of ContactPower must lie between 0 and 1"):
         ContactPower(1.0, 1.0, 2.0)
+    with pytest.raises(ValueError, match=r"solve of ContactPower must be one of 'implicit', 'explicit', 'predicted', got 'search'"):
+        ContactPower(1.0, 1.0, solve="search")
 
 
 # --- impacts --------------------------------------------------------------------------------------------------------------------------------
