@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jaxtyping import Array
 from scipy.integrate import solve_ivp
 
 import jaxmbd as mbd
@@ -26,7 +27,7 @@ def rods(second):
     return mbd.Model([one, two], joints, [mbd.Gravity((0, 0, -9.81)), damper]).build()
 
 
-EXACT, STIFF = rods(None), rods(mbd.Penalty(1e9, 1e5))
+EXACT, STIFF = rods(None), rods(mbd.Penalty(1e7, 1e4))
 METHOD = mbd.SemiExplicit(0.5, 0.6, predict_velocity=True)
 
 
@@ -72,34 +73,58 @@ def test_constraints_hold_and_a_is_evaluated_once_a_step(runs):
 def test_order_on_joints(runs):
     """Two for positions and velocities, one for multipliers, which are those of a third of the step."""
     places = np.array([0, 2, 7, 9])
-    errors = np.array(
-        [
-            [np.max(np.abs(np.asarray(part)[places] - end)) for part, end in zip((r.final.q, r.final.v), exact_end(), strict=True)]
-            for r in runs.values()
-        ]
-    )
+    ends = [np.stack([run.final.q, run.final.v])[:, places] for run in runs.values()]
+    errors = np.max(np.abs(np.stack(ends) - np.stack(exact_end())), axis=2)
     np.testing.assert_allclose(np.log2(errors[:-1] / errors[1:]), 2.0, atol=0.2)
     coarse, middle, fine = (r.final.multipliers for r in runs.values())
     assert float(jnp.log2(jnp.linalg.norm(coarse - middle) / jnp.linalg.norm(middle - fine))) == pytest.approx(1.0, abs=0.2)
 
 
 def test_a_stiff_penalty_beside_multipliers(runs):
-    """B acts on bodies that joints with multipliers hold: a stiff hinge is as good as an exact one, at steps far beyond its period."""
+    """B acts on bodies that joints with multipliers hold: a stiff hinge is as good as an exact one, at steps far beyond its period. Their
+    errors at this step are 1e-4 and 1e-3 (above); beta = 0.6 makes those of B first order."""
     run, other = mbd.simulate(STIFF, END, integrator=METHOD, step=steps(40)), runs[40].final
-    np.testing.assert_allclose(run.final.q, other.q, atol=2e-4)
-    np.testing.assert_allclose(run.final.v, other.v, atol=2e-3)
+    np.testing.assert_allclose(run.final.q, other.q, atol=1e-3)
+    np.testing.assert_allclose(run.final.v, other.v, atol=1e-2)
     assert run.stats["a_evaluations"] == 40
     assert run.stats["b_evaluations"] < 12 * 40
 
 
+class TiedPendulum(mbd.AbstractSystem):
+    """A point on a circle, and another one that a stiff spring and damper hold to it."""
+
+    stiffness: Array
+    gravity: Array
+    q0: Array
+    v0: Array
+
+    def __init__(self, stiffness, gravity):
+        self.stiffness, self.gravity = jnp.asarray(stiffness), jnp.asarray(gravity)
+        self.q0, self.v0 = jnp.array([1.0, 0.0, 2.0, 0.0]), jnp.zeros(4)
+
+    def mass(self, q):
+        return jnp.eye(4)
+
+    def force(self, q, v, t):
+        return self.gravity * jnp.array([0.0, -1.0, 0.3, -1.0])
+
+    def stiff_force(self, q, v, t):
+        pull = self.stiffness * (q[2:] - 2.0 * q[:2]) + 10.0 * (v[2:] - 2.0 * v[:2])
+        return jnp.concatenate([2.0 * pull, -pull])
+
+    def constraint(self, q, t):
+        return 0.5 * (q[:2] @ q[:2] - 1.0)[None]
+
+
 def test_derivatives_on_joints():
-    """Reverse, forward, and central differences; through multipliers and a stiff penalty together, in a batch."""
+    """Reverse and central differences, in a batch; by a number of B and one of A, through multipliers and B together."""
 
-    def end(stiffness):
-        run = mbd.simulate(STIFF.set({"damper.stiffness": stiffness}), 0.1, integrator=METHOD, step=STEP, throw=False)
-        return jnp.sum(run.final.q) + jnp.sum(run.final.v)
+    def end(p):
+        run = mbd.simulate(TiedPendulum(p[0], p[1]), 0.2, integrator=METHOD, step=STEP, throw=False)
+        return jnp.sum(run.final.q) + jnp.sum(run.final.v) + run.final.multipliers[0]
 
-    at, change = jnp.array([1.0, 3.0]), 1e-3
-    values = jax.jit(jax.vmap(end))(jnp.concatenate([at + change, at - change]))
+    at, change = jnp.array([[1e3, 9.81], [2e3, 3.0]]), jnp.array([1e-1, 1e-4])
+    shifted = jnp.concatenate([at[:, None] + sign * jnp.diag(change) for sign in (1, -1)], axis=1)
+    ends = jax.jit(jax.vmap(jax.vmap(end)))(shifted)
     reverse = jax.jit(jax.vmap(jax.grad(end)))(at)
-    np.testing.assert_allclose(reverse, (values[:2] - values[2:]) / (2 * change), rtol=1e-5)
+    np.testing.assert_allclose(reverse, (ends[:, :2] - ends[:, 2:]) / (2 * change), rtol=1e-5)
