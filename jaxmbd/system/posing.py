@@ -26,9 +26,8 @@ def pose(system: AbstractSystem, values: Mapping[str, Any], *, t: Any = 0.0) -> 
 
     Positions are those nearest to the system's own, in the metric of the mass matrix, that satisfy the constraints and the positions asked
     for, and velocities likewise. What is asked for are observables of positions that have a rate ("rod.x", "hinge.angle", "spring.length")
-    groups = (turned, positions, rates)
-    asked = (jnp.asarray([jnp.asarray(values[name], float) for name in names], float).reshape(-1) for names in groups)
-    state. t [s] matters where joints are driven.
+    and those rates ("rod.vx", "hinge.rate"); and of a body that turns in space, Euler parameters ("rod.e0", ..., "rod.e3"). Works under jit,
+    grad and vmap. Values that contradict the joints or each other give no finite state. t [s] matters where joints are driven.
     """
     found = dict(zip(values, find(system, *values), strict=True))
     coordinates = {name: place for place, name in enumerate(system.coordinate_names())}
