@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from . import archive, results, rows, tables
 from ._raising import raise_if
+from .animation import gltf, page
 from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
 from .results import RESULTS
 from .system.contact.base import ContactLoads
@@ -281,6 +282,51 @@ class Solution(eqx.Module):
     def save(self, path: str | Path) -> Path:
         """Writes "x.npz" or "x.nc" (netCDF) for `mbd.load`, with the model, if that is data; other programs read the arrays."""
         return archive.write(self, path)
+
+    # --- pictures -----------------------------------------------------------------------------------------------------------------------
+
+    def animate(
+        self,
+        observe: str | Sequence[str] = (),
+        *,
+        traces: str | Sequence[str] = (),
+        show: str | Sequence[str] = (),
+        speed: float | None = None,
+        camera: Any = None,
+        follow: str | None = None,
+        title: str = "",
+        height: int = 480,
+        autoplay: bool = True,
+    ) -> page.Animation:
+        """The mechanism moving, in a notebook's cell or, `.save("run.html")`, in one file for any browser, which asks the network for nothing.
+
+        `observe`: what a strip chart beside the picture shows, names as in `solution.observe`. `traces`: paths to draw, of bodies ("rod") or
+        of their points ("rod.point(1,0,0)"). `show`: arrows that are switched on at first, of "contact forces" and "joint reactions".
+        `speed`: seconds of the run in a second of playback; None: 1, or what makes a short or a long run last some seconds. `camera`: direction
+        (x, y, z) from the scene to the camera. `follow`: a body that the camera goes along with; "": none; None: the heaviest, if the
+        mechanism travels far. `height`: pixels.
+
+        Bodies look as their `shape` says, or like something that fits their contacts, joints and inertia.
+        """
+        return page.animate(
+            self,
+            observe,
+            traces=traces,
+            show=show,
+            speed=speed,
+            camera=camera,
+            follow=follow,
+            title=title,
+            height=height,
+            autoplay=autoplay,
+        )
+
+    def save_gltf(self, path: str | Path, *, speed: float | None = None, traces: str | Sequence[str] = (), arrows: bool = False) -> Path:
+        """The mechanism moving, as a binary glTF 2.0 file (.glb), which Blender and other 3-D programs open.
+
+        Nodes have the names of bodies. `arrows`: of contact forces and joint reactions, too. Others as in `animate`.
+        """
+        return gltf.save_gltf(self, path, speed=speed, traces=traces, arrows=arrows)
 
     # --- helpers ------------------------------------------------------------------------------------------------------------------------
 
