@@ -182,7 +182,10 @@ def predict(system: mbd.System, tosses: list[Toss], g: float, offset: np.ndarray
         place.append(np.mean(np.linalg.norm(centre[:rows] - toss.centre[:rows], axis=1)) / SIDE)
         found = Rotation.from_matrix(matrices[:rows])
         turn.append(np.mean((found * toss.turns[:rows].inv()).magnitude()))
-        up = [np.argmax(np.abs(m[2])) * np.sign(m[2][np.argmax(np.abs(m[2]))]) + 0.5 for m in (matrices[rows - 1], toss.turns[rows - 1].as_matrix())]
+        up = [
+            np.argmax(np.abs(m[2])) * np.sign(m[2][np.argmax(np.abs(m[2]))]) + 0.5
+            for m in (matrices[rows - 1], toss.turns[rows - 1].as_matrix())
+        ]
         face.append(up[0] != up[1])
     return Score(np.array(place), np.array(turn), np.array(face))
 
@@ -219,7 +222,10 @@ def main() -> None:
             "table.sizes": np.full(3, AUTHORS["side"]),
         }
     )
-    print(f"{len(left_out)} tosses left out, values of the data's authors: {predict(plain, left_out, AUTHORS['g'], AUTHORS['offset'])}", flush=True)
+    print(
+        f"{len(left_out)} tosses left out, values of the data's authors: {predict(plain, left_out, AUTHORS['g'], AUTHORS['offset'])}",
+        flush=True,
+    )
     for count in options.train:
         chosen = [tosses[i] for i in order[:count]]
         begin = time.perf_counter()
