@@ -92,7 +92,8 @@ def body_name(owner: str, body: Any) -> str:
         return body.name
     if isinstance(body, str):
         return body
-    raise ValueError(f"{owner}: expected a body, mbd.ground or a body's name, got {body!r}.")
+    hint = " Of a beam, name a node: beam.start, beam.end, beam.nodes[3]." if hasattr(body, "nodes") else ""
+    raise ValueError(f"{owner}: expected a body, mbd.ground or a body's name, got {body!r}.{hint}")
 
 
 def unwrap(wrapped: Float[Numbers, "*n"], last: Float[Numbers, "*n"]) -> Float[Numbers, "*n"]:

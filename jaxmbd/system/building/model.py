@@ -16,6 +16,7 @@ from ..contact.base import AbstractContact
 from ..elements import AbstractElement, BodyName, ground
 from ..files import model_files
 from ..files.parts import Parts
+from ..flexible.beam import Beam
 from ..forces.base import AbstractField, AbstractForce
 from ..joints.base import AbstractJoint
 from ..parameters import is_traced, unknown
@@ -28,21 +29,27 @@ from .overlap import check_overlaps
 
 
 class Model:
-    """A mechanism: bodies, the joints between them, the forces on them. All bodies are planar or all are spatial."""
+    """A mechanism: bodies, the joints between them, the forces on them. All bodies are planar or all are spatial.
+
+    A beam among the bodies stands for its nodes and segments: `bodies` and `forces` list these.
+    """
 
     def __init__(
         self,
-        bodies: Sequence[AbstractBody],
+        bodies: Sequence[AbstractBody | Beam],
         joints: Sequence[AbstractJoint] = (),
         forces: Sequence[AbstractForce | AbstractField] = (),
         *,
         scenery: Any = None,
     ):
         """`scenery`: shapes that stand still in pictures, `mbd.shapes.Plane(...)`, in the ground's axes; the equations do not see them."""
-        self.bodies, self.joints, self.forces = _list("bodies", bodies), _list("joints", joints), _list("forces", forces)
+        given, self.joints = _list("bodies", bodies), _list("joints", joints)
+        beams = [item for item in given if isinstance(item, Beam)]
+        self.bodies = tuple(body for item in given for body in (item.nodes if isinstance(item, Beam) else (item,)))
+        self.forces = (*_list("forces", forces), *(segment for beam in beams for segment in beam.segments))
         self.scenery = read_shapes("scenery of the model", scenery)
         _check_types(self)
-        _check_names(self)
+        _check_names(self, beams)
         self._built: System | None = None
 
     @property
@@ -117,9 +124,9 @@ def _check_types(model: Model) -> None:
                 raise ValueError(f"{kind} of the model contains {item!r}, which does not belong there.")
 
 
-def _check_names(model: Model) -> None:
+def _check_names(model: Model, beams: Sequence[Beam]) -> None:
     seen = {ground.name: "the ground", "energy": "the energy of the whole"}
-    for kind, items in (("body", model.bodies), ("joint", model.joints), ("force", model.forces)):
+    for kind, items in (("beam", beams), ("body", model.bodies), ("joint", model.joints), ("force", model.forces)):
         for item in items:
             if item.name in seen:
                 raise ValueError(f"the name {item.name!r} is used twice: by {seen[item.name]} and by a {kind}. Rename one.")
