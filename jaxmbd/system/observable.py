@@ -107,6 +107,18 @@ ENERGY: Table = {
 }
 """of the whole system; the error is the change of the total that nothing has supplied, which is numerical"""
 
+# --- beams --------------------------------------------------------------------------------------------------------------------------------
+
+
+def _at(end: str, seen: Observable) -> Observable:
+    value = seen.value
+    assert value is not None
+    return seen._replace(value=lambda at: value(getattr(at, end)), rate=seen.rate and f"{end}.{seen.rate}")
+
+
+BEAM: Table = {f"{end}.{name}": _at(end, seen) for end in ("start", "end") for name, seen in POINT.items()} | WORKER | STORE
+"""of a whole beam: where its ends are, and the energy that its segments store and lose"""
+
 # --- joints -------------------------------------------------------------------------------------------------------------------------------
 
 

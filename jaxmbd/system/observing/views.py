@@ -15,8 +15,9 @@ from jaxtyping import Array, Float
 
 from ..bodies.base import AbstractBody
 from ..contact.base import ContactLoads
+from ..flexible.segment import BeamSegment
 from ..frames import Frame, JointReaction, Wrench, embed
-from ..observable import CONTACT, ENERGY, POINT, STORE, WORKER, Observable, Table, table_of
+from ..observable import BEAM, CONTACT, ENERGY, POINT, STORE, WORKER, Observable, Table, table_of
 from ..stacked.groups import pick
 from ..state import State
 from .energy import Flows
@@ -182,6 +183,42 @@ class GroupView:
         return self._scene.flows_of(*self._members)
 
 
+class BeamView:
+    """A beam: what its segments do together, and its ends."""
+
+    def __init__(self, scene: Scene, places: dict[str, tuple[int, int]]):
+        self._scene, self._places = scene, places
+
+    @cached_property
+    def start(self) -> PointView:
+        return self._end(next(iter(self._places)), 0)
+
+    @cached_property
+    def end(self) -> PointView:
+        return self._end(list(self._places)[-1], -1)
+
+    def _end(self, segment: str, which: int) -> PointView:
+        system, (number, place) = self._scene.system, self._places[segment]
+        local = pick(system.geometry.forces[number], place)
+        body = system.body_names[system.force_groups[number].bodies[place][which]]
+        return PointView(self._scene, body, local.point_a if which == 0 else local.point_b)
+
+    @cached_property
+    def flows(self) -> Flows:
+        return self._scene.flows_of(*self._places)
+
+
+def beam_places(system: "AbstractMechanism") -> dict[str, dict[str, tuple[int, int]]]:
+    """By the name of a beam, its segments in their order: numbers of their force groups and places in these."""
+    found: dict[str, dict[str, tuple[int, int]]] = {}
+    for number, group in enumerate(system.force_groups):
+        if isinstance(group.element, BeamSegment):
+            for place, name in enumerate(group.names):
+                found.setdefault(name.rpartition("[")[0], {})[name] = (number, place)
+    first = lambda item: int(item[0].rpartition("[")[2].partition("-")[0])  # noqa: E731
+    return {beam: dict(sorted(segments.items(), key=first)) for beam, segments in found.items() if beam}
+
+
 class Owner(NamedTuple):
     """Who has observables."""
 
@@ -234,6 +271,10 @@ def owners_of_mechanism(system: "AbstractMechanism") -> dict[str, Owner]:
             kept = {key: seen for key, seen in CONTACT.items() if seen.applies is None or all(map(seen.applies, pairs))}
             members = tuple(system.force_groups[number].names[place] for number, place in places)
             found[name] = Owner(kept | WORKER | STORE, lambda scene, name=name, members=members: GroupView(scene, name, members))
+    for name, segments in beam_places(system).items():
+        if name not in found:
+            own = {key: seen for key, seen in BEAM.items() if not (seen.spatial and system.planar)}
+            found[name] = Owner(own, lambda scene, segments=segments: BeamView(scene, segments))
     for field in system.fields:
         found[field.name] = Owner(table(field), lambda scene, name=field.name: GroupView(scene, name, (name,)))
     return found

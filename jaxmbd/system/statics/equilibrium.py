@@ -114,6 +114,8 @@ def _failure(system: AbstractSystem, state: State) -> str:
     if not (np.all(np.isfinite(state.q)) and np.all(np.isfinite(unbalanced))):
         return message + "the search ran into infinite or undefined forces. Start nearer to the equilibrium."
     worst = int(np.argmax(np.abs(unbalanced)))
+    if bent := strained(system, state):
+        return f"{message}{bent}"
     return (
         f"{message}a force of {np.abs(unbalanced[worst]):.3g} N (or N m) remains on {system.describe_unknown(worst)}, "
         f"which would accelerate at {np.max(np.abs(state.acceleration)):.3g} m/s^2 (or rad/s^2); constraints are "
@@ -214,9 +216,9 @@ def _solve(system: AbstractSystem, t: Array, initial: State | None, held: tuple[
     # Neither the search nor what it remembers has a derivative.
     arrays, rest = eqx.partition((problem, memory), eqx.is_array)
     fixed, memory = eqx.combine(jax.lax.stop_gradient(arrays), rest)
-    z, acceleration, memory, kept, found = _search(fixed, memory)
+    z, acceleration, memory, kept, fastest, found = _search(fixed, memory)
     problem = problem.recall(memory)
-    inertia = fixed.inertia(fixed.split(z)[0], jnp.asarray(_FASTEST_PACE))
+    inertia = fixed.inertia(fixed.split(z)[0], fastest)
 
     def tangent_solve(linear_map: Callable[[Array], Array], right: Array) -> Array:
         """Neutral directions make the matrix singular; with some inertia it is not, and refinement takes that out again."""
@@ -256,14 +258,16 @@ class _Point(eqx.Module):
     """rows of the constraints and of the holds, chosen there"""
     pace: Float[Array, ""]
     """s^2"""
+    fastest: Float[Array, ""]
+    """s^2. At a faster pace the inertia along neutral motions was lost in the rounding of stiff springs, and the matrix singular."""
     corrections: Int[Array, ""]
     """since the step began"""
     found: Bool[Array, ""]
     iterations: Int[Array, ""]
 
 
-def _search(problem: _Problem, memory: Memory) -> tuple[Array, Array, Memory, Array, Array]:
-    """z at the end, the acceleration from there, what to remember, the rows that are kept, and whether it is at rest."""
+def _search(problem: _Problem, memory: Memory) -> tuple[Array, Array, Memory, Array, Array, Array]:
+    """z at the end, the acceleration from there, what to remember, the rows that are kept, the fastest pace, and whether it is at rest."""
     system, rows = problem.system.recall(memory), memory.kept_rows.shape[0]
     joints = keep_rows(system, problem.q, problem.t, memory.kept_rows)
     q, _ = project_position(system, problem.q, problem.t, joints)
@@ -275,6 +279,7 @@ def _search(problem: _Problem, memory: Memory) -> tuple[Array, Array, Memory, Ar
         system.angles(q),
         problem.recall(memory).keep(q, jnp.concatenate([joints, jnp.ones(len(problem.held))])),
         jnp.asarray(_FIRST_PACE),
+        jnp.asarray(_FASTEST_PACE),
         zero,
         jnp.array(False),
         zero,
@@ -286,7 +291,7 @@ def _search(problem: _Problem, memory: Memory) -> tuple[Array, Array, Memory, Ar
     end = jax.lax.while_loop(proceed, lambda point: _advance(problem, point, rows), begin)
     (q, x), memory = end.anchor, Memory(end.angles, end.kept[:rows])
     acceleration, multipliers = problem.recall(memory).accelerate(q, x, end.kept)
-    return jnp.concatenate([q, multipliers, x]), acceleration, memory, end.kept, end.found
+    return jnp.concatenate([q, multipliers, x]), acceleration, memory, end.kept, end.fastest, end.found
 
 
 def _advance(problem: _Problem, point: _Point, rows: int) -> _Point:
@@ -298,11 +303,12 @@ def _advance(problem: _Problem, point: _Point, rows: int) -> _Point:
     z = jnp.concatenate([q, multipliers, x])
     travelled = jnp.concatenate([q - anchor_q, jnp.zeros(m), x - anchor_x])
     derivative, residual = jax.jacfwd(lambda z: (problem.residual(z, kept),) * 2, has_aux=True)(z)
-    limit = _pace_limit(derivative[:n, :n], problem.system.mass(q), derivative[n : n + m, :n], kept)
+    limit = jnp.minimum(_pace_limit(derivative[:n, :n], problem.system.mass(q), derivative[n : n + m, :n], kept), point.fastest)
     first = point.corrections == 0
     pace = jnp.where(first, jnp.minimum(point.pace, limit), point.pace)
     inertia = problem.inertia(q, pace)
     correction = -jnp.linalg.solve(derivative + inertia, residual + inertia @ travelled)
+    singular = ~jnp.all(jnp.isfinite(correction)) & jnp.all(jnp.isfinite(derivative)) & jnp.all(jnp.isfinite(residual))
     travelled = travelled + correction
 
     def size(step: Array) -> Array:
@@ -331,6 +337,7 @@ def _advance(problem: _Problem, point: _Point, rows: int) -> _Point:
         jnp.where(ended, problem.keep(anchor_q, kept), kept),
         # What bounded the pace may be gone after the step: it counts for one step only.
         jnp.where(failed, slower * pace, jnp.where(ended, jnp.maximum(faster * pace, point.pace), pace)),
+        jnp.where(singular, 0.1 * pace, point.fastest),
         jnp.where(ended | failed, 0, point.corrections + 1),
         ended & small & (pace >= limit),
         point.iterations + 1,
