@@ -18,7 +18,7 @@ from .results import RESULTS
 from .system.contact.base import ContactLoads
 from .system.elements import ground
 from .system.equations import AbstractSystem
-from .system.faults.blame import not_finite
+from .system.faults.blame import not_finite, overturned
 from .system.faults.validity import expectations
 from .system.frames import Frame
 from .system.observing.reactions import contact_places
@@ -105,9 +105,11 @@ class Solution(eqx.Module):
         for code, place in ((RESULTS.not_finite, "after"), (RESULTS.not_finite_at_start, "at")):
             if bool(self.result == code):
                 guilty = not_finite(self.system, self.final, 0.0 if self.tried is None else self.tried)
-                return f"{guilty or 'something'} is not finite {place} {when}; {text}"
+                return f"{guilty or 'something'} is not finite {place} {when}; {overturned(self.system, self.final) or text}"
         headline = _headline(self.result)
         if headline:
+            if turn := overturned(self.system, self.final):
+                text = f"{turn} {text}"
             return f"{headline} at {when}, worst element: {self.system.describe_unknown(int(self.blame))}; {text}"
         if bool(self.result == RESULTS.event_occurred):
             return f"the run ended at {when}, by the event {self.event_name!r}."

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from ..equations import AbstractSystem, applied_force, count_rows, state_rate
+from ..flexible.segment import LARGEST_TURN, BeamSegment
 from ..mechanism import AbstractMechanism
 from ..stacked.groups import map_elements
 from ..state import State
@@ -16,6 +17,8 @@ from ..state import State
 _TRIED = np.append(np.linspace(0.0, 1.0, 17), (1.5, 2.0, 4.0))
 """Where to look ahead of the last state, in units of the step that failed; farther than it went only if nothing is found on the way."""
 _LISTED = 4
+_CLOSE = 0.8
+"""of the largest turn within a segment of a beam, from where on it is to blame"""
 
 
 def not_finite(system: AbstractSystem, state: State, h: Any) -> str:
@@ -33,6 +36,23 @@ def not_finite(system: AbstractSystem, state: State, h: Any) -> str:
     found = list(dict.fromkeys(found))
     listed = ", ".join(found[:_LISTED]) + (f" and {len(found) - _LISTED} more" if len(found) > _LISTED else "")
     return listed
+
+
+def overturned(system: AbstractSystem, state: State) -> str:
+    """A sentence about the segment of a beam that turns the most within itself, if that is close to what it can."""
+    if not isinstance(system, AbstractMechanism):
+        return ""
+    worst, name = _CLOSE * LARGEST_TURN, ""
+    frames, geometry = system.places(state.q), system.geometry.forces
+    for group, local in zip(system.force_groups, geometry, strict=True):
+        if isinstance(group.element, BeamSegment):
+            turns = np.asarray(map_elements(lambda segment, *place: segment.turn(*place), group.element, local, group.frames(frames)))
+            if np.max(turns) > worst:
+                worst, name = float(np.max(turns)), group.names[int(np.argmax(turns))]
+    return name and (
+        f"beam segment {name!r} turns by {worst:.3g} rad from its first node to its second; it cannot by {LARGEST_TURN:.3g} rad or more: "
+        "give the beam more elements, or load it less."
+    )
 
 
 def _names(system: AbstractSystem) -> list[str]:

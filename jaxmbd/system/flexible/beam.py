@@ -1,5 +1,6 @@
 """Beams: nodes, which are bodies like any other, and segments between them, which are forces."""
 
+import itertools
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -42,8 +43,8 @@ class Beam:
     - `velocity`: m/s of its start, and `angular_velocity`: rad/s: the whole moves as a rigid body at first.
 
     Names: nodes "beam[0]" ... "beam[n]" ("beam[3].mass"), segments "beam[0-1]" ... ("beam[0-1].bending_stiffness"). A run tells of the whole
-    "beam.potential" [J], its strain energy, "beam.end.x", "beam.end.vy", "beam.start.x", ... [m, m/s], and of each segment the loads in its middle,
-    "beam[0-1].bending_moment" [N m]. The turn within a segment must stay below 3.04 rad.
+    "beam.potential" [J], its strain energy, "beam.end.x", "beam.end.vy", "beam.start.x", ... [m, m/s], and of each segment the loads in its
+    middle, "beam[0-1].bending_moment" [N m]. The turn within a segment must stay below 3.04 rad.
 
     Mass is in the nodes. At the ends it is a sixth of an element inward: with 16 elements six frequencies are then within 1 % of the
     continuum's. So a position of the body at an end is not that of the end: that is "beam.end.x".
@@ -137,15 +138,13 @@ class Beam:
         _check_frequency(label, points, section)
         self.name = name
         spatial = [embed(point) for point in points]
-        axes = [section_axes(q - p, up) for p, q in zip(spatial, spatial[1:], strict=False)]
+        axes = [section_axes(q - p, up) for p, q in itertools.pairwise(spatial)]
         if not is_traced(axes):
             axes = [np.asarray(own) for own in axes]
         np_ = jnp if is_traced(points) else np
-        halves = [0.5 * np_.sqrt(np_.sum((q - p) ** 2)) for p, q in zip(points, points[1:], strict=False)]
+        halves = [0.5 * np_.sqrt(np_.sum((q - p) ** 2)) for p, q in itertools.pairwise(points)]
         motion = _motion(label, points[0], velocity, angular_velocity, planar)
-        self.nodes = tuple(
-            _node(f"{name}[{i}]", i, points, axes, halves, section, motion, planar) for i in range(len(points))
-        )
+        self.nodes = tuple(_node(f"{name}[{i}]", i, points, axes, halves, section, motion, planar) for i in range(len(points)))
         upright = [None if planar else own[1] for own in axes]
         stiffnesses = section.complete()
         self.segments = tuple(
@@ -163,8 +162,8 @@ def _label(name: Any) -> str:
 def _check_geometry(label: str, points: Sequence[Any], up: Any, planar: bool) -> None:
     if is_traced(points):
         return
-    whole = sum(float(np.linalg.norm(q - p)) for p, q in zip(points, points[1:], strict=False))
-    for i, (p, q) in enumerate(zip(points, points[1:], strict=False)):
+    whole = sum(float(np.linalg.norm(q - p)) for p, q in itertools.pairwise(points))
+    for i, (p, q) in enumerate(itertools.pairwise(points)):
         span = np.asarray(q - p)
         length = float(np.linalg.norm(span))
         if not length > 1e-9 * whole:
@@ -179,11 +178,12 @@ def _check_frequency(label: str, points: Sequence[Any], section: Section) -> Non
     stiffest = section.bending_stiffness
     if is_traced(points, stiffest, section.mass_per_length):
         return
-    whole = sum(float(np.linalg.norm(q - p)) for p, q in zip(points, points[1:], strict=False))
+    whole = sum(float(np.linalg.norm(q - p)) for p, q in itertools.pairwise(points))
     frequency = _CANTILEVER * float(np.sqrt(stiffest / section.mass_per_length)) / whole**2
     if not _SLOWEST <= frequency <= _FASTEST:
         warnings.warn(
-            f"{label}: clamped at one end it would swing at {frequency:.2g} Hz. Check the units: modulus in Pa, lengths in m, density in kg/m^3.",
+            f"{label}: clamped at one end it would swing at {frequency:.2g} Hz. Check the units: "
+            "modulus in Pa, lengths in m, density in kg/m^3.",
             stacklevel=4,
         )
 

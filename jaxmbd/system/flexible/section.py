@@ -1,7 +1,7 @@
 """Cross sections of beams: what they resist deformation with, and what they weigh.
 
-A section has two directions besides the beam's own: `up`, which the beam knows, and sideways. Bending and shear without further words are towards
-`up`, which is all that a planar model asks for; what is `lateral` is sideways.
+A section has two directions besides the beam's own: `up`, which the beam knows, and sideways. Bending and shear without further words are
+towards `up`, which is all that a planar model asks for; what is `lateral` is sideways.
 """
 
 from typing import Any, ClassVar
@@ -25,8 +25,8 @@ _SOLID_SHEAR = 5 / 6 / 2.6
 class Section(eqx.Module):
     """A cross section by its stiffnesses; `tube`, `circle`, `rectangle` and `of` make one from material and geometry.
 
-    What is not given: sideways as towards `up`; shear as of a solid section with Poisson's ratio 0.3, which slender beams hardly feel; torsion as
-    of a round one.
+    What is not given: sideways as towards `up`; shear as of a solid section with Poisson's ratio 0.3, which slender beams hardly feel; torsion
+    as of a round one.
     """
 
     axial_stiffness: Float[Numbers, "*stack"]

@@ -1,7 +1,7 @@
 """The element of a beam: the strain energy of the relative pose of two nodes.
 
-Geometrically exact and shear-deformable (Reissner, Simo). The section's axes B (columns: along the beam, `up`, sideways) turn with a node; d is the
-span from one node to the next and theta the rotation vector of B_1^T B_2. Halfway between the nodes stands B_m = B_1 exp(theta / 2), and
+Geometrically exact and shear-deformable (Reissner, Simo). The section's axes B (columns: along the beam, `up`, sideways) turn with a node; d
+is the span from one node to the next and theta the rotation vector of B_1^T B_2. Halfway between the nodes stands B_m = B_1 exp(theta / 2), and
 
     stretch and shear   Gamma = B_m^T d / L - e_1         bending and torsion   kappa = theta / L
     energy              L / 2 (Gamma . C Gamma + kappa . D kappa)
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..._numbers import Numbers
@@ -25,7 +26,9 @@ from ..parameters import Parameter, nonzero_vector, not_negative, positive, vect
 from ..rotations import cross, fused_dot, product, products, skew, triad
 
 _LEAST_COSINE = 0.05
-"""of half the turn within an element; at zero, half a turn, it has no axis any more: 3.04 rad are left"""
+"""of half the turn within an element; at zero, half a turn, it has no axis any more"""
+LARGEST_TURN = 2.0 * float(np.arccos(_LEAST_COSINE))
+"""rad, 3.04"""
 _SERIES = tuple((-1) ** k / (2 * k + 1) for k in range(9))
 """arctan(x) / x in powers of x^2"""
 
@@ -148,6 +151,11 @@ class BeamSegment(AbstractForce):
     def loads(self, local: _Ends, frames: tuple[Frame, ...]) -> Float[Array, "6"]:
         """Elastic ones: axial force, shear forces [N], torsion, bending sideways and towards `up` [N m]."""
         return self.stiffness(local.length) * self._strain(local, frames)
+
+    def turn(self, local: _Ends, frames: tuple[Frame, ...]) -> Float[Array, ""]:
+        """rad, from the first node to the second; also where it is too large for all else."""
+        _, _, turn = _relative(local, *frames)
+        return jnp.arccos(jnp.clip(0.5 * (jnp.trace(turn) - 1.0), -1.0, 1.0))
 
     def _strain(self, local: _Ends, frames: tuple[Frame, ...]) -> Float[Array, "6"]:
         axes, span, turn = _relative(local, *frames)

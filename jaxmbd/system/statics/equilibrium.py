@@ -40,6 +40,7 @@ from ..equations import (
     state_rate,
     total_force,
 )
+from ..faults.blame import overturned
 from ..faults.validity import expectations, first_unusable
 from ..initial import first_memory, keep_rows, project_position
 from ..naming import find_coordinates
@@ -111,11 +112,11 @@ def equilibrium(
 def _failure(system: AbstractSystem, state: State) -> str:
     unbalanced, violation = (np.asarray(value) for value in _imbalance(system, state))
     message = f"no static equilibrium was found in {_MAX_ITERATIONS} iterations: "
+    if turn := overturned(system, state):
+        return message + turn
     if not (np.all(np.isfinite(state.q)) and np.all(np.isfinite(unbalanced))):
         return message + "the search ran into infinite or undefined forces. Start nearer to the equilibrium."
     worst = int(np.argmax(np.abs(unbalanced)))
-    if bent := strained(system, state):
-        return f"{message}{bent}"
     return (
         f"{message}a force of {np.abs(unbalanced[worst]):.3g} N (or N m) remains on {system.describe_unknown(worst)}, "
         f"which would accelerate at {np.max(np.abs(state.acceleration)):.3g} m/s^2 (or rad/s^2); constraints are "
