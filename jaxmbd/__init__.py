@@ -140,6 +140,8 @@ from .system.joints.one_axis import Planar as Planar
 from .system.joints.one_axis import Revolute as Revolute
 from .system.joints.one_axis import Spherical as Spherical
 from .system.joints.one_axis import Translational as Translational
+from .system.joints.rolling import KnifeEdge as KnifeEdge
+from .system.joints.rolling import RollingDisc as RollingDisc
 from .system.joints.two_axes import Perpendicular as Perpendicular
 from .system.joints.two_axes import Universal as Universal
 from .system.observable import Observable as Observable

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from ..control.base import AbstractController
 from ..results import RESULTS
-from ..system.equations import AbstractSystem
+from ..system.equations import AbstractSystem, refuse_velocity_rows
 from ..system.state import State
 
 
@@ -96,7 +96,7 @@ class AbstractIntegrator(eqx.Module):
     """Whether the last few adaptive steps share what is left evenly, instead of ending with one that may be tiny."""
 
     solves_for_multipliers: ClassVar[bool] = False
-    """Whether forces may depend on multipliers."""
+    """Whether forces may depend on multipliers, and these may hold velocities alone."""
 
     unsolved: ClassVar[RESULTS] = RESULTS.newton_failed
     """What a step that did not converge is called."""
@@ -120,7 +120,9 @@ class AbstractIntegrator(eqx.Module):
         """Refuses or warns of a system that the method does not suit."""
 
     def refuse_multiplier_forces(self, system: AbstractSystem) -> None:
-        """Refuses forces that depend on multipliers, unless the method solves for both together."""
+        """Refuses forces that depend on multipliers and constraints of velocities, unless the method solves for all of these together."""
+        if not self.solves_for_multipliers:
+            refuse_velocity_rows(system, type(self).__name__)
         if (forces := system.multiplier_forces()) and not self.solves_for_multipliers:
             raise ValueError(
                 f"{type(self).__name__} does not know the multipliers when it evaluates forces, but there are forces that depend on them: "

@@ -13,9 +13,11 @@ from ..solvers import coloring
 from ..solvers.scaling import Scaling, held_rows
 from ..system.equations import (
     AbstractSystem,
-    constraint_and_force,
     constraint_force,
+    constraint_jacobian,
     constraint_rate,
+    held_and_force,
+    holds_positions,
     mass_product,
     state_rate,
     total_force,
@@ -66,7 +68,8 @@ class BDFEquations(AbstractMotionEquations):
         mu:      Phi_q v + Phi_t = 0            stabilised (Gear, Gupta, Leimkuhler): index 2
         x:       D x - g = 0
 
-    (a row that is dropped as redundant reads lambda = 0, mu = 0). The first letter names the unknown in whose place the row stands; in two
+    (a row that is dropped as redundant reads lambda = 0, mu = 0). Velocity constraints stand in the row of lambda as A v + b = 0, in the unit
+    of Phi', with A^T beside Phi_q^T in the row of v, and have no mu. The first letter names the unknown in whose place the row stands; in two
     fields, the equation of motion stands in the place of q. With c = alpha_0 / h and K, C the derivatives of (M q'' + Phi_q^T lambda - Q) by q
     and v, the matrices of the index-3 forms are, unscaled and without x,
 
@@ -153,7 +156,9 @@ class BDFEquations(AbstractMotionEquations):
         for name, place in self.fields().items():
             size = place.stop - place.start
             held = name in ("multipliers", "correction")
-            units = held_rows(kept, rows[name], columns[name])[:size] if held else jnp.full(size, rows[name])
+            unit = jnp.where(holds_positions(self.system) > 0, rows[name], rows["correction"]) if name == "multipliers" else rows[name]
+            among = kept if name == "multipliers" else kept * holds_positions(self.system)
+            units = held_rows(among, unit, columns[name])[:size] if held else jnp.full(size, rows[name])
             row_units.append(units)
             column_units.append(jnp.full(size, columns[name]))
         return Scaling(jnp.concatenate(row_units), jnp.concatenate(column_units))
@@ -177,18 +182,20 @@ class BDFEquations(AbstractMotionEquations):
         rate = self.formula.derivative(parts["q"], self.past.offsets)
         if not self.formulation.stabilized:
             return rate
-        return rate + constraint_force(self.system, self.place(parts), self.t, self.old.memory.kept_rows * parts["correction"])
+        kept = self.old.memory.kept_rows * holds_positions(self.system)
+        return rate + constraint_force(self.system, self.place(parts), self.t, kept * parts["correction"])
 
     def residual(self, z: Array) -> Array:
         """Unscaled."""
         (parts, v, a), kept, t = self.motion(z), self.old.memory.kept_rows, self.t
         q, x, multipliers = self.place(parts), parts["x"], parts["multipliers"]
-        rows, pull = constraint_and_force(self.system, q, t, kept * multipliers)
+        rows, pull = held_and_force(self.system, q, v, t, kept * multipliers)
         motion = mass_product(self.system, q, a) + pull - total_force(self.system, q, v, t, x, kept * multipliers)
         equations = [self.rate(parts) - v, motion] if self.formulation.velocities else [motion]
         equations.append(kept * rows + (1.0 - kept) * multipliers)
         if self.formulation.stabilized:
-            equations.append(kept * constraint_rate(self.system, q, v, t) + (1.0 - kept) * parts["correction"])
+            placed = kept * holds_positions(self.system)
+            equations.append(placed * constraint_rate(self.system, q, v, t) + (1.0 - placed) * parts["correction"])
         equations.append(self.formula.derivative(x, self.past.x) - state_rate(self.system, x, q, v, t))
         return jnp.concatenate(equations)
 
@@ -207,6 +214,8 @@ class BDFEquations(AbstractMotionEquations):
             pulling = columns(held)
         else:
             rows = moving[held]  # kept * Phi_q: its transpose acts on the motion
+            if self.system.velocity_rows():
+                rows = kept[:, None] * constraint_jacobian(self.system, self.place(self.split(z)), self.t)
             pulling = jnp.zeros((z.shape[0], kept.shape[0])).at[held].set(jnp.diag(1.0 - kept))
             pulling = pulling.at[places["v"] if self.formulation.velocities else q].set(rows.T)
         blocks = {"q": moving, "multipliers": pulling}
@@ -216,8 +225,9 @@ class BDFEquations(AbstractMotionEquations):
         return jnp.concatenate([blocks[name] for name in places], axis=1)
 
     def violation(self, residual: Array) -> Array:
-        """|Phi| of the kept rows, from an unscaled residual."""
-        return jnp.abs(self.old.memory.kept_rows * self.split(residual)["multipliers"])
+        """|Phi| of the kept rows, and how far velocities that are not held would move in the step, from an unscaled residual."""
+        held = jnp.where(holds_positions(self.system) > 0, 1.0, self.h) * self.split(residual)["multipliers"]
+        return jnp.abs(self.old.memory.kept_rows * held)
 
     def places(self) -> Places:
         where = self.fields()

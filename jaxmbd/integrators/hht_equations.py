@@ -8,7 +8,16 @@ from jaxtyping import Array, Float
 from .._numbers import Numbers
 from ..solvers import coloring
 from ..solvers.scaling import Scaling, held_rows
-from ..system.equations import AbstractSystem, constraint_and_force, constraint_rate, mass_product, state_rate, total_force
+from ..system.equations import (
+    AbstractSystem,
+    constraint_jacobian,
+    constraint_rate,
+    held_and_force,
+    holds_positions,
+    mass_product,
+    state_rate,
+    total_force,
+)
 from ..system.state import State
 from .common import along_constraints
 from .implicit import AbstractMotionEquations, Places
@@ -86,7 +95,8 @@ class HHTEquations(AbstractMotionEquations):
         [ Phi_q                                    0           0                       ]
         [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
 
-    (a row that is dropped as redundant reads lambda = 0). Where forces depend on multipliers, the second column is Phi_q^T - Q_lambda.
+    (a row that is dropped as redundant reads lambda = 0). Where forces depend on multipliers, the second column is Phi_q^T - Q_lambda. Velocity
+    constraints A v + b = 0 hold at t_{n+1} too: over gamma h, their row is A + (beta h / gamma) (A v + b)_q, their column A^T.
     That is option (c) of the paper, "full". In option (b), "accelerations", the second row is Phi itself; in (a), "positions", the unknowns
     are the changes of q and x besides: the first column is divided by beta h^2, the last by rho h.
     """
@@ -155,7 +165,7 @@ class HHTEquations(AbstractMotionEquations):
 
     def residual(self, z: Array) -> Array:
         new, kept = self.new_state(z), self.old.memory.kept_rows
-        rows, pull = constraint_and_force(self.system, new.q, new.t, kept * new.multipliers)
+        rows, pull = held_and_force(self.system, new.q, new.v, new.t, kept * new.multipliers)
         force = total_force(self.system, new.q, new.v, new.t, new.x, kept * new.multipliers)
         motion = mass_product(self.system, new.q, new.acceleration) + pull - force
         held = kept * rows + (1.0 - kept) * new.multipliers
@@ -163,12 +173,14 @@ class HHTEquations(AbstractMotionEquations):
         return jnp.concatenate([motion, held, rate])
 
     def scaling(self) -> Scaling:
-        """Constraints over beta h^2; unknowns are accelerations, multipliers and rates, which do not depend on h. Or another of `SCALINGS`."""
+        """Constraints over beta h^2, those of velocities over gamma h; unknowns are accelerations, multipliers and rates, which do not depend on
+        h. Or another of `SCALINGS`."""
         (n, m), one, drift = self.sizes, jnp.ones(()), self.c.beta * self.h**2
         rows = jnp.ones(n + m + self.rate.shape[0])
         columns = jnp.ones_like(rows)
         if self.c.scaling == "full":
-            rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, drift, one))
+            slope = jnp.where(holds_positions(self.system) > 0, drift, self.c.gamma * self.h)
+            rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, slope, one))
         elif self.c.scaling == "positions":
             columns = columns.at[:n].set(1.0 / drift).at[n + m :].set(1.0 / (self.c.rho * self.h))
         return Scaling(rows, columns)
@@ -179,9 +191,9 @@ class HHTEquations(AbstractMotionEquations):
         return {"acceleration": slice(0, n), "multipliers": slice(n, n + m), "state_rate": slice(n + m, n + m + x)}
 
     def violation(self, residual: Array) -> Array:
-        """|Phi| of the kept rows, from an unscaled residual."""
+        """|Phi| of the kept rows, and how far velocities that are not held would move in the step, from an unscaled residual."""
         _, held, _ = self.split(residual)
-        return jnp.abs(self.old.memory.kept_rows * held)
+        return jnp.abs(self.old.memory.kept_rows * held) * jnp.where(holds_positions(self.system) > 0, 1.0, self.h)
 
     def places(self) -> Places:
         where = self.fields()
@@ -194,7 +206,11 @@ class HHTEquations(AbstractMotionEquations):
         if self.system.multiplier_forces():
             pulling = jax.jacfwd(lambda pull: self.residual(z.at[n : n + m].set(pull)))(z[n : n + m])
         else:
-            held = moving[n : n + m] / (self.c.beta * self.h**2)  # kept * Phi_q: its transpose is the next column
+            if self.system.velocity_rows():
+                new = self.new_state(z)
+                held = kept[:, None] * constraint_jacobian(self.system, new.q, new.t)
+            else:
+                held = moving[n : n + m] / (self.c.beta * self.h**2)  # kept * Phi_q: its transpose is the next column
             pulling = jnp.concatenate([held.T, jnp.diag(1.0 - kept), jnp.zeros((z.shape[0] - n - m, m))])
         columns = [moving, pulling]
         if z.shape[0] > n + m:

@@ -1,6 +1,8 @@
 """The equations that every integrator works with, and what a user overrides who has equations and no bodies.
 
 M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x, lambda)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
+
+Constraints of velocities alone, A(q, t) v + b(q, t) = 0, have multipliers too: they come after those of Phi, and A^T after Phi_q^T.
 """
 
 import abc
@@ -25,10 +27,10 @@ class AbstractSystem(AbstractWorkings):
     """A mechanical system as equations.
 
     A subclass has the fields (or properties) `q0`, `v0` and the methods `mass`, `force`, and, as far as it needs them, `constraint`,
-    `stiff_force` (family B), `potential_energy`, `normalize`, `contact_power`. It may also say more of its coordinates (`coordinate_lengths`,
-    `coordinate_names`) and a quicker way to solve with M (`solve_mass`). Differential states exist if it has `x0` and `state_rate`; then
-    `force` and `stiff_force` receive x as a fourth argument. With `force_uses_multipliers = True`, `force` receives the multipliers as its
-    last one.
+    `velocity_constraint` (nonholonomic), `stiff_force` (family B), `potential_energy`, `normalize`, `contact_power`. It may also say more of its
+    coordinates (`coordinate_lengths`, `coordinate_names`) and a quicker way to solve with M (`solve_mass`). Differential states exist if it
+    has `x0` and `state_rate`; then `force` and `stiff_force` receive x as a fourth argument. With `force_uses_multipliers = True`, `force`
+    receives the multipliers as its last one.
     """
 
     q0: eqx.AbstractVar[Array]
@@ -63,6 +65,10 @@ class AbstractSystem(AbstractWorkings):
 
     def constraint(self, q: Array, t: Array) -> Float[Array, "rows"]:
         """Phi(q, t)."""
+        return jnp.zeros(0, q.dtype)
+
+    def velocity_constraint(self, q: Array, v: Array, t: Array) -> Float[Array, "velocity_rows"]:
+        """A(q, t) v + b(q, t): what is kept at zero of velocities and does not follow from Phi, such as slip. Linear in v. For HHT and BDF."""
         return jnp.zeros(0, q.dtype)
 
     def state_rate(self, x: Array, q: Array, v: Array, t: Array) -> Float[Array, "x"]:
@@ -114,14 +120,16 @@ def check_shapes(system: AbstractSystem) -> None:
 
     def shapes(system):
         q, v, t, x = jnp.asarray(system.q0, float), jnp.asarray(system.v0, float), jnp.zeros(()), initial_states(system)
-        rows = jnp.asarray(system.constraint(q, t))
+        rows, rolling = jnp.asarray(system.constraint(q, t)), jnp.asarray(system.velocity_constraint(q, v, t))
+        multipliers = jnp.concatenate([rows.ravel(), rolling.ravel()])
         return {
             "q0": q,
             "v0": v,
             "mass(q)": jnp.asarray(system.mass(q)),
-            "force(q, v, t)": jnp.asarray(applied_force(system, q, v, t, x, rows)),
+            "force(q, v, t)": jnp.asarray(applied_force(system, q, v, t, x, multipliers)),
             "stiff_force(q, v, t)": jnp.asarray(system.stiff_force(*_arguments(q, v, t, x))),
             "constraint(q, t)": rows,
+            "velocity_constraint(q, v, t)": rolling,
             "x0": x,
             "state_rate(x, q, v, t)": jnp.asarray(system.state_rate(x, q, v, t)),
         }
@@ -130,7 +138,7 @@ def check_shapes(system: AbstractSystem) -> None:
     n, x = found["q0"], found["x0"]
     expected = {name: n for name in ("v0", "force(q, v, t)", "stiff_force(q, v, t)")}
     expected |= {"mass(q)": n + n, "state_rate(x, q, v, t)": x}
-    for name in ("q0", "x0", "constraint(q, t)"):
+    for name in ("q0", "x0", "constraint(q, t)", "velocity_constraint(q, v, t)"):
         if len(found[name]) != 1:
             raise ValueError(f"{name} of {type(system).__name__} must be a vector, got shape {found[name]}.")
     for name, shape in expected.items():
@@ -152,7 +160,22 @@ def _check_signature(system: AbstractSystem) -> None:
 
 
 def count_rows(system: AbstractSystem) -> int:
+    """Of Phi and of velocity constraints together: as many as multipliers."""
     return len(system.row_lengths())
+
+
+def holds_positions(system: AbstractSystem) -> Float[Array, "rows"]:
+    """1 for rows of Phi, 0 for velocity constraints."""
+    rows, rolling = count_rows(system), system.velocity_rows()
+    return jnp.asarray(np.arange(rows) < rows - rolling, float)
+
+
+def refuse_velocity_rows(system: AbstractSystem, what: str) -> None:
+    """Refuses velocity constraints by the names of their joints."""
+    count, n, rows = system.velocity_rows(), len(system.coordinate_lengths()), count_rows(system)
+    names = dict.fromkeys(system.describe_unknown(n + i) for i in range(rows - count, rows))
+    if names:
+        raise ValueError(f"{what} cannot hold velocities alone, as {', '.join(names)} does; mbd.HHT() and mbd.BDF() can.")
 
 
 # The functions below are what integrators call. Each is traced once for a system and then reused by every transformation (jit keeps the trace):
@@ -222,15 +245,28 @@ def state_rate(system: AbstractSystem, x: Array, q: Array, v: Array, t: Array) -
 
 @eqx.filter_jit
 def constraint(system: AbstractSystem, q: Array, t: Array) -> Float[Array, "rows"]:
-    """Phi."""
-    return system.constraint(q, t)
+    """Phi; zero in place of velocity constraints, which do not hold positions."""
+    rows, rolling = system.constraint(q, t), system.velocity_rows()
+    return jnp.concatenate([rows, jnp.zeros(rolling, rows.dtype)]) if rolling else rows
 
 
 @eqx.filter_jit
 def constraint_and_force(system: AbstractSystem, q: Array, t: Array, multipliers: Array) -> tuple[Array, Array]:
-    """Phi and Phi_q^T lambda."""
+    """Phi and Phi_q^T lambda; of velocity constraints zero and A^T lambda."""
     rows, pull_back = jax.vjp(lambda q: constraint(system, q, t), q)
-    return rows, pull_back(multipliers)[0]
+    force = pull_back(multipliers)[0]
+    if rolling := system.velocity_rows():
+        _, pull_back = jax.vjp(lambda v: system.velocity_constraint(q, v, t), jnp.zeros_like(q))
+        force = force + pull_back(multipliers[-rolling:])[0]
+    return rows, force
+
+
+def held_and_force(system: AbstractSystem, q: Array, v: Array, t: Array, multipliers: Array) -> tuple[Array, Array]:
+    """What a step keeps at zero, Phi and A v + b, and the force of all multipliers."""
+    rows, force = constraint_and_force(system, q, t, multipliers)
+    if rolling := system.velocity_rows():
+        rows = rows.at[-rolling:].set(system.velocity_constraint(q, v, t))
+    return rows, force
 
 
 def constraint_force(system: AbstractSystem, q: Array, t: Array, multipliers: Array) -> Array:
@@ -240,16 +276,25 @@ def constraint_force(system: AbstractSystem, q: Array, t: Array, multipliers: Ar
 
 @eqx.filter_jit
 def constraint_jacobian(system: AbstractSystem, q: Array, t: Array) -> Float[Array, "rows q"]:
-    """Phi_q."""
-    n, pattern = q.shape[0], system.coupling()
+    """Phi_q, and A below it."""
+    n, pattern, rolling = q.shape[0], system.coupling(), system.velocity_rows()
     rows = None if pattern is None else pattern[n : n + count_rows(system)]
-    return coloring.jacobian(lambda q: constraint(system, q, t), q, rows)
+    positions = coloring.jacobian(lambda q: constraint(system, q, t), q, rows)
+    if not rolling:
+        return positions
+    velocities = coloring.jacobian(
+        lambda v: system.velocity_constraint(q, v, t), jnp.zeros_like(q), None if rows is None else rows[-rolling:]
+    )
+    return positions.at[-rolling:].set(velocities)
 
 
 @eqx.filter_jit
 def constraint_rate(system: AbstractSystem, q: Array, v: Array, t: Array) -> Array:
-    """Phi' = Phi_q v + Phi_t."""
-    return jax.jvp(lambda q, t: constraint(system, q, t), (q, t), (v, jnp.ones_like(t)))[1]
+    """Phi' = Phi_q v + Phi_t, and A v + b."""
+    rates = jax.jvp(lambda q, t: constraint(system, q, t), (q, t), (v, jnp.ones_like(t)))[1]
+    if rolling := system.velocity_rows():
+        rates = rates.at[-rolling:].set(system.velocity_constraint(q, v, t))
+    return rates
 
 
 @eqx.filter_jit

@@ -16,6 +16,7 @@ from .equations import (
     constraint_jacobian,
     constraint_rate,
     count_rows,
+    holds_positions,
     initial_states,
     saddle_matrix,
     state_rate,
@@ -78,11 +79,11 @@ class _Nearest(AbstractEquations):
 
 
 def project_position(system: AbstractSystem, q: Array, t: Array, kept: Array) -> tuple[Array, Array]:
-    """The q nearest to the given one, in the metric of the mass matrix, that satisfies the kept rows; and whether it was found.
+    """The q nearest to the given one, in the metric of the mass matrix, that satisfies the kept rows of Phi; and whether it was found.
 
     The iteration drops the curvature of Phi from the derivative of the equations, the implicit derivative of the result does not.
     """
-    n = q.shape[0]
+    n, kept = q.shape[0], kept * holds_positions(system)
     weight = projection_metric(system.mass(q), constraint_jacobian(system, q, t), kept)
 
     def search(nearest: _Nearest):
@@ -123,8 +124,8 @@ def first_memory(system: AbstractSystem) -> Memory:
 def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory: Memory) -> tuple[State, Violation, Array]:
     """A consistent state near (q, v), what remains violated, and whether the positions could be assembled.
 
-    Velocities are the nearest, in the metric of the mass matrix, that satisfy Phi_q v + Phi_t = 0; accelerations and multipliers follow from
-    the equations of motion and Phi'' = 0.
+    Velocities are the nearest, in the metric of the mass matrix, that satisfy Phi_q v + Phi_t = 0 and A v + b = 0; accelerations and multipliers
+    follow from the equations of motion and the derivatives of these by time.
     """
     system = system.recall(memory)
     n = q.shape[0]

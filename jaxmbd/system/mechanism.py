@@ -68,8 +68,11 @@ class AbstractMechanism(AbstractSystem):
         return self.layout.row_lengths
 
     def essential_rows(self):
-        own = self.own_rows()
-        return (False,) * (len(self.row_lengths()) - own) + (True,) * own
+        own, rolling = self.own_rows(), self.velocity_rows()
+        return (False,) * (len(self.row_lengths()) - own - rolling) + (True,) * own + (False,) * rolling
+
+    def velocity_rows(self):
+        return self.layout.velocity_rows
 
     def own_rows(self):
         return len(self.layout.row_owners)
@@ -107,15 +110,19 @@ class AbstractMechanism(AbstractSystem):
         return tuple(names)
 
     def describe_unknown(self, index):
-        n, rows, names = len(self.coordinate_lengths()), len(self.row_lengths()), self.body_names
+        n, rows, names, rolling = len(self.coordinate_lengths()), len(self.row_lengths()), self.body_names, self.velocity_rows()
         if index < n:
             return f"body {names[self.layout.coordinate_bodies[index]]!r}"
         index -= n
         for name, (_, _, where) in self.row_slices().items():
             if where.start <= index < where.stop:
                 return f"joint {name!r}"
-        if index < rows:
-            return f"body {names[self.layout.row_owners[index - rows]]!r}"
+        if index < rows - rolling:
+            return f"body {names[self.layout.row_owners[index - rows + rolling]]!r}"
+        for group, places in zip(self.joint_groups, self.layout.velocity_slices, strict=True):
+            for name, where in zip(group.names, places, strict=True):
+                if where.start <= index < where.stop:
+                    return f"joint {name!r}"
         index -= rows
         for group, kind in zip(self.force_groups, self.layout.forces, strict=True):
             for name in group.names:
@@ -237,13 +244,25 @@ class AbstractMechanism(AbstractSystem):
         for group, local, angle in zip(self.joint_groups, self.geometry.joints, angles, strict=True):
             if (group.element.penalty is not None) == penalty:
                 rows = map_elements(lambda e, loc, f, a: e.rows(loc, f, a, t), group.element, local, group.frames(frames), angle)
-                found.append(rows if group.rows is None else rows[:, np.asarray(group.rows)])
+                found.append(rows if group.rows is None else rows[:, np.asarray(group.rows, int)])
         return found
 
     def constraint(self, q, t):
         own = self._by_body(lambda body, q: body.constraint(q), q)
         rows = [*self._joint_rows(q, t, penalty=False), *own]
         return jnp.concatenate([jnp.zeros(0, q.dtype), *(row.ravel() for row in rows)])
+
+    def velocity_constraint(self, q, v, t):
+        if not self.velocity_rows():
+            return jnp.zeros(0, q.dtype)
+        frames = self.frames(q, v)
+        return jnp.concatenate(
+            [
+                map_elements(lambda e, loc, f: e.velocities(loc, f, t), group.element, local, group.frames(frames)).ravel()
+                for group, local in zip(self.joint_groups, self.geometry.joints, strict=True)
+                if group.velocity_rows()
+            ]
+        )
 
     def _penalties(self, frames: Frame, t: Number) -> dict[int, tuple[Array, Wrench]]:
         """By the number of the joint group: what stands in for the multipliers (n, width), and wrenches (n, moving bodies, 3)."""

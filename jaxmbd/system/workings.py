@@ -126,7 +126,12 @@ class AbstractWorkings(eqx.Module):
         shape = eqx.filter_eval_shape(lambda s: s.constraint(s.q0, jnp.zeros(())), self).shape
         if len(shape) != 1:
             raise ValueError(f"constraint(q, t) must return a vector, got shape {shape}.")
-        return (True,) * shape[0]
+        return (True,) * (shape[0] + self.velocity_rows())
+
+    def velocity_rows(self) -> int:
+        """How many constraint rows, the last ones, hold velocities alone: those of `velocity_constraint`."""
+        shape = eqx.filter_eval_shape(lambda s: s.velocity_constraint(s.q0, s.v0, jnp.zeros(())), self).shape
+        return shape[0] if shape else 1
 
     def essential_rows(self) -> tuple[bool, ...]:
         """Which constraint rows are never dropped as redundant."""
@@ -169,6 +174,8 @@ class AbstractWorkings(eqx.Module):
         n, m = self._equations.q0.shape[-1], len(self.row_lengths())
         if index < n:
             return f"coordinate {index}"
+        if (row := index - n - m + self.velocity_rows()) >= 0 and index < n + m:
+            return f"velocity constraint {row}"
         return f"constraint row {index - n}" if index < n + m else f"differential state {index - n - m}"
 
 

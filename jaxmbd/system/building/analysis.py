@@ -49,7 +49,7 @@ def _assemble(system: System, kept):
 
 
 def analyse(system: System) -> Analysis:
-    owners = [name for name, (_, _, where) in system.row_slices().items() for _ in range(where.stop - where.start)]
+    owners = _owners(system)
     rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system.nameless(), None))
     _check_finite(rows + drive, owners)
     if not np.max(np.abs(rows), initial=0.0) <= _SATISFIED:
@@ -64,10 +64,10 @@ def analyse(system: System) -> Analysis:
     conflicting = _involved(dropped[bad], basis, weights[:, bad], owners)
     violation = float(np.max(gap, initial=0.0))
     if not conflicting and not np.max(np.abs(rows), initial=0.0) <= _CONFLICT:
-        conflicting = tuple(dict.fromkeys(owners[i] for i in np.argsort(-np.abs(rows)) if i < len(owners) and abs(rows[i]) > _CONFLICT))
+        conflicting = tuple(dict.fromkeys(owners[i] for i in np.argsort(-np.abs(rows)) if owners[i] and abs(rows[i]) > _CONFLICT))
         violation = float(np.max(np.abs(rows)))
     moving = np.any(v0)
-    unfit = [i for i in np.flatnonzero(np.abs(rate) > 1e-6 * (1 + np.max(np.abs(rate), initial=0.0))) if i < len(owners)]
+    unfit = [i for i in np.flatnonzero(np.abs(rate) > 1e-6 * (1 + np.max(np.abs(rate), initial=0.0))) if owners[i]]
     return Analysis(
         int(dropped.size),
         _involved(dropped, basis, weights, owners),
@@ -77,8 +77,17 @@ def analyse(system: System) -> Analysis:
     )
 
 
+def _owners(system: System) -> list[str]:
+    """Of every row the name of its joint; empty for rows of bodies."""
+    owners = [name for name, (_, _, where) in system.row_slices().items() for _ in range(where.stop - where.start)]
+    owners += [""] * system.own_rows()
+    for group in system.joint_groups:
+        owners += [name for name in group.names for _ in range(group.velocity_rows())]
+    return owners
+
+
 def _check_finite(values: np.ndarray, owners: list[str]) -> None:
-    bad = dict.fromkeys(owners[i] for i in np.flatnonzero(~np.isfinite(values)) if i < len(owners))
+    bad = dict.fromkeys(owners[i] for i in np.flatnonzero(~np.isfinite(values)) if owners[i])
     if bad:
         names = ", ".join(map(repr, bad))
         raise ValueError(f"joint {names}: its position or rate is not finite at t = 0. Check the function of time that drives it.")
@@ -90,4 +99,4 @@ def _involved(dropped: np.ndarray, basis: np.ndarray, weights: np.ndarray, owner
         return ()
     partners = basis[np.max(np.abs(weights), axis=1, initial=0.0) > 1e-6]
     rows = sorted({*dropped.tolist(), *partners.tolist()})
-    return tuple(dict.fromkeys(owners[i] for i in rows if i < len(owners)))
+    return tuple(dict.fromkeys(owners[i] for i in rows if owners[i]))

@@ -81,7 +81,7 @@ def _look_ahead(system: AbstractSystem, state: State, ahead: Float[Array, "times
 
 def _parts(system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, multipliers: Array) -> Bool[Array, "parts"]:
     """Whether each element is finite."""
-    rows = jnp.isfinite(system.constraint(q, t))
+    rows = jnp.isfinite(jnp.concatenate([system.constraint(q, t), system.velocity_constraint(q, v, t)]))
     if not isinstance(system, AbstractMechanism):
         arguments = (q, v, t) if x.shape[0] == 0 else (q, v, t, x)
         force = applied_force(system, q, v, t, x, multipliers)

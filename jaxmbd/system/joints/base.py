@@ -8,6 +8,7 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from ..._numbers import Number, Numbers
@@ -64,6 +65,8 @@ class AbstractJoint(AbstractElement):
     planar_rows: eqx.AbstractClassVar[tuple[int, ...] | None]
     """Which rows remain in a planar model; None: the joint has no planar meaning."""
 
+    velocity_rows: ClassVar[int] = 0
+    """How many velocities it keeps at zero besides, that follow from no position: `velocities`."""
     kind: ClassVar[str] = "joint"
     driven: ClassVar[bool] = False
     """Whether rows depend on time, so that the joint works."""
@@ -87,6 +90,10 @@ class AbstractJoint(AbstractElement):
     @abc.abstractmethod
     def rows(self, local: Any, frames: tuple[Frame, ...], angles: Array, t: Number) -> Array:
         """What the joint keeps at zero. `angles` are those of `wrapped_angles`, followed over full turns."""
+
+    def velocities(self, local: Any, frames: tuple[Frame, ...], t: Number) -> Float[Array, "velocity_rows"]:
+        """What the joint keeps at zero of velocities: linear in those of its bodies [m/s]."""
+        return jnp.zeros(0)
 
     def separation(self, local: Any, a: Frame, b: Frame) -> Float[Array, "3"]:
         """From the point on a to the point on b: zero with a multiplier, in whatever axes. A penalty leaves some, and its damper sees it in

@@ -58,9 +58,9 @@ def flows_of_equations(system: "AbstractSystem", state: State, efforts: Array) -
 
 def _driving_power(system: "AbstractSystem", state: State, efforts: Array) -> Float[Array, "rows"]:
     """W, of every row of Phi: -lambda.Phi_q v, which is lambda.Phi_t where the velocities satisfy Phi_q v + Phi_t = 0. What a run lets them
-    violate that is its numerical error, and no work."""
+    violate that is its numerical error, and no work. Of velocity constraints lambda.b, likewise."""
     _, slope = jax.jvp(lambda t: system.constraint(state.q, t), (state.t,), (jnp.ones_like(state.t),))
-    return efforts * slope
+    return efforts * jnp.concatenate([slope, system.velocity_constraint(state.q, jnp.zeros_like(state.v), state.t)])
 
 
 # --- a mechanism --------------------------------------------------------------------------------------------------------------------------

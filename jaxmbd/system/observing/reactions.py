@@ -12,7 +12,7 @@ from jaxtyping import Array
 from ..._numbers import Number
 from ..contact.base import AbstractContact, ContactLoads
 from ..frames import Frame, JointReaction
-from ..rotations import skew
+from ..rotations import cross, skew
 from ..stacked.groups import ElementGroup, map_elements, pick
 from ..state import State
 
@@ -73,6 +73,10 @@ def _parts(
             assert multipliers is not None
             begin, end = slices[group.names[0]][2].start, slices[group.names[-1]][2].stop
             pulls = multipliers[begin:end].reshape(len(group.names), -1)
+            if group.velocity_rows():
+                places = system.layout.velocity_slices[number]
+                rolling = multipliers[places[0].start : places[-1].stop].reshape(len(group.names), -1)
+                pulls = jnp.concatenate([pulls, rolling], axis=1)
         found[number] = group, (group.element, system.geometry.joints[number], group.frames(frames), angles[number], pulls)
     return found
 
@@ -96,7 +100,13 @@ def _reaction(
         wrapped = joint.wrapped_angles(local, seen)
         angles = wrapped + jax.lax.stop_gradient(last - wrapped)
         values = joint.rows(local, seen, angles, t)
-        return values if group.rows is None else values[np.asarray(group.rows)]
+        values = values if group.rows is None else values[np.asarray(group.rows, int)]
+        if not joint.velocity_rows:
+            return values
+        # A velocity constraint does so on a virtual displacement in the place of the velocity.
+        still = [dataclasses.replace(frame, velocity=jnp.zeros(3), angular_velocity=jnp.zeros(3)) for frame in frames]
+        displaced = dataclasses.replace(still[1], velocity=shift + cross(turn, second.position - about), angular_velocity=turn)
+        return jnp.concatenate([values, joint.velocities(local, (still[0], displaced, *still[2:]), t)])
 
     _, pull_back = jax.vjp(rows, jnp.zeros(3), jnp.zeros(3))
     force, torque = pull_back(multipliers)

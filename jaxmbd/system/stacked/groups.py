@@ -108,6 +108,10 @@ class ElementGroup(eqx.Module):
         lengths = self.element.are_lengths()
         return lengths if self.rows is None else tuple(lengths[i] for i in self.rows)
 
+    def velocity_rows(self) -> int:
+        """How many velocities one joint keeps at zero besides."""
+        return self.element.velocity_rows if self.element.penalty is None else 0
+
     def initial_states(self) -> Float[Array, "n x"]:
         """Differential states of forces at the start."""
         # An element may have no array of its own (a torque that is a function of time): the bodies say how many there are.

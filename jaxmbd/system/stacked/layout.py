@@ -40,6 +40,8 @@ class ElementKind(NamedTuple):
     """how many relative angles one follows over full turns"""
     stiff: bool
     """whether they belong to family B"""
+    velocity_rows: int = 0
+    """how many velocities one joint keeps at zero besides"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +56,10 @@ class Layout:
     def of(bodies: Sequence[BodyGroup], joints: Sequence[ElementGroup], forces: Sequence[ElementGroup]) -> "Layout":
         return Layout(
             tuple(BodyKind(len(g.names), g.body.are_lengths(), g.body.motion_lengths(), g.has_constraint()) for g in bodies),
-            tuple(ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angle_count, g.stiff) for g in joints),
+            tuple(
+                ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angle_count, g.stiff, g.velocity_rows())
+                for g in joints
+            ),
             tuple(ElementKind(g.bodies, g.joints, (), g.states(), g.element.angle_count, g.stiff) for g in forces),
         )
 
@@ -98,14 +103,27 @@ class Layout:
         return tuple(tuple(next(flat) for _ in kind.bodies) for kind in self.joints)
 
     @cached_property
+    def velocity_slices(self) -> tuple[tuple[slice, ...], ...]:
+        """Of every joint, by group: its velocity constraints among all rows, where they come after Phi."""
+        begin = sum(len(kind.row_lengths) * len(kind.bodies) for kind in self.joints) + len(self.row_owners)
+        flat = iter(_slices([kind.velocity_rows for kind in self.joints for _ in kind.bodies], begin))
+        return tuple(tuple(next(flat) for _ in kind.bodies) for kind in self.joints)
+
+    @cached_property
+    def velocity_rows(self) -> int:
+        """How many there are."""
+        return sum(kind.velocity_rows * len(kind.bodies) for kind in self.joints)
+
+    @cached_property
     def row_owners(self) -> tuple[int, ...]:
-        """The bodies that own a constraint row, in the order of the rows, which are the last of Phi."""
+        """The bodies that own a constraint row, in the order of the rows, which are the last of Phi (velocity constraints come after it)."""
         owns = [kind.owns_row for kind in self.bodies for _ in range(kind.count)]
         return tuple(np.flatnonzero(owns).tolist())
 
     @cached_property
     def row_lengths(self) -> tuple[bool, ...]:
-        return (*(flag for kind in self.joints for _ in kind.bodies for flag in kind.row_lengths), *(False for _ in self.row_owners))
+        of_joints = (flag for kind in self.joints for _ in kind.bodies for flag in kind.row_lengths)
+        return (*of_joints, *(False for _ in self.row_owners), *(True,) * self.velocity_rows)
 
     # --- angles and states --------------------------------------------------------------------------------------------------------------
 
@@ -142,11 +160,12 @@ class Layout:
                 for i in bodies:
                     for j in (*bodies, *others):
                         motion[slices[i], slices[j]] = True
-        for kind, places in zip(self.joints, self.row_slices, strict=True):
-            for bodies, where in zip(kind.bodies, places, strict=True):
-                for i in bodies:
-                    held[where, slices[i]] = True
-        for row, body in enumerate(self.row_owners, rows - len(self.row_owners)):
+        for kind, *places in zip(self.joints, self.row_slices, self.velocity_slices, strict=True):
+            for bodies, *wheres in zip(kind.bodies, *places, strict=True):
+                for where in wheres:
+                    for i in bodies:
+                        held[where, slices[i]] = True
+        for row, body in enumerate(self.row_owners, rows - self.velocity_rows - len(self.row_owners)):
             held[row, slices[body]] = True
         for kind in self.forces:
             for bodies in kind.bodies if kind.states else ():
@@ -198,7 +217,7 @@ class Layout:
         return Layout(tuple(kind._replace(count=len(own)) for kind, own in members if own), moved(self.joints), moved(self.forces))
 
 
-def _slices(widths: Sequence[int]) -> tuple[slice, ...]:
+def _slices(widths: Sequence[int], begin: int = 0) -> tuple[slice, ...]:
     """One after the other."""
-    ends = np.cumsum(widths).tolist() if widths else []
+    ends = (begin + np.cumsum(widths)).tolist() if widths else []
     return tuple(slice(end - width, end) for end, width in zip(ends, widths, strict=True))

@@ -25,6 +25,7 @@ from ..equations import (
     constraint_jacobian,
     constraint_rate,
     mass_product,
+    refuse_velocity_rows,
     state_rate,
     total_force,
 )
@@ -82,6 +83,7 @@ def linearize(system: Model | AbstractSystem, state: State, freedoms: int | None
     of its range.
     """
     system = _read_system(system)
+    refuse_velocity_rows(system, "linearize")
     if freedoms is None:
         freedoms = _count_freedoms(system, state)
     message = "linearize needs a state of rest (see mbd.equilibrium): the largest velocity in it is {} m/s or rad/s."
