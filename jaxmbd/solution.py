@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from . import archive, results, rows, tables
+from . import archive, results, rows, summary, tables
 from ._raising import raise_if
 from .animation import gltf, page
 from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
@@ -68,6 +68,12 @@ class Solution(eqx.Module):
     """the names of those that could have"""
     settings: tuple[str, ...] = eqx.field(static=True, default=())
     """a sentence for each number of the integrator, of its controller and of time that was traced: what a bad one is told with"""
+
+    def __repr__(self) -> str:
+        return summary.describe(self).text()
+
+    def _repr_html_(self) -> str:
+        return summary.describe(self).html()
 
     @property
     def ts(self) -> Float[Array, "rows"]:

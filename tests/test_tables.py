@@ -90,3 +90,35 @@ def test_what_a_file_cannot_hold_is_said(tmp_path):
     np.savez(tmp_path / "y.npz", a=np.zeros(1))
     with pytest.raises(ValueError, match="is no saved solution"):
         mbd.load(tmp_path / "y.npz")
+
+
+# --- in words -----------------------------------------------------------------------------------------------------------------------------
+
+
+def test_models_systems_and_runs_are_told_in_words(run):
+    model = mbd.problems.stiff_impact()
+    for text in (repr(model), model._repr_html_()):
+        for word in ("planar, 3 bodies, 4 joints, 3 forces", "cam - impactor", "Translational", "LuGre", "0.64", "5e+04 N/m"):
+            assert word in text
+    assert "degrees of freedom   2" in repr(model.build())
+    assert "the run reached its end." in repr(run)
+    assert f"steps              {run.stats['steps']}" in repr(run)
+    assert run._repr_html_().count("<tr>") == 8
+
+
+def test_long_tables_are_shortened():
+    told = repr(mbd.problems.chain(n=40))
+    assert "... and 29 more" in told
+    assert "hinge40" in told
+    assert told.count("\n") < 40
+
+
+def test_names_are_escaped_in_html():
+    model = mbd.Model([mbd.PointMass("<b>", 1.0, (0.0, 0.0))])
+    assert "&lt;b&gt;" in model._repr_html_()
+
+
+def test_what_is_traced_has_no_numbers():
+    system, told = mbd.problems.pendulum().build(), []
+    jax.eval_shape(lambda mass: told.append(repr(system.set({"rod.mass": mass}))), 1.0)
+    assert "rod   RigidBody  ?" in told[0]

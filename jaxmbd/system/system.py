@@ -9,6 +9,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from . import naming
+from .describing import describe_system
 from .files import model_files
 from .files.parts import parts_of
 from .forces.base import AbstractField
@@ -39,6 +40,12 @@ class System(AbstractMechanism):
     """How many rows follow from others; None: could not be counted at build."""
     looks: tuple[tuple[str, tuple[AbstractShape, ...]], ...] = eqx.field(static=True, default=())
     """Shapes for pictures, of the ground and of bodies by name; like names they are not part of what is compiled."""
+
+    def __repr__(self) -> str:
+        return describe_system(self).text()
+
+    def _repr_html_(self) -> str:
+        return describe_system(self).html()
 
     def get(self, name: str) -> Array:
         """The value of a parameter, e.g. `system.get("spring.stiffness")`."""

@@ -13,6 +13,7 @@ import numpy as np
 from ..bodies.base import AbstractBody
 from ..checking import check_dimension
 from ..contact.base import AbstractContact
+from ..describing import describe_model
 from ..elements import AbstractElement, BodyName, ground
 from ..files import model_files
 from ..files.parts import Parts
@@ -52,6 +53,16 @@ class Model:
         _check_names(self, beams)
         self._built: System | None = None
 
+    def __repr__(self) -> str:
+        return describe_model(self._parts, self.planar).text()
+
+    def _repr_html_(self) -> str:
+        return describe_model(self._parts, self.planar).html()
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts(self.bodies, self.joints, self.forces, self.scenery)
+
     @property
     def planar(self) -> bool:
         return self.bodies[0].dimension == 2
@@ -59,7 +70,7 @@ class Model:
     def save(self, path: str | Path) -> Path:
         """Writes the model as a file of data, "x.json", for `mbd.load_model`. Functions are no data, and refused by name; an `mbd.Signal` or an
         equinox Module with numbers for fields is."""
-        return model_files.write(Parts(self.bodies, self.joints, self.forces, self.scenery), path)
+        return model_files.write(self._parts, path)
 
     def build(self) -> System:
         """The system that integrators run. Everything that can be wrong with the model is reported here."""
