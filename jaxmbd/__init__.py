@@ -153,5 +153,6 @@ from .system.statics.linearize import Modes as Modes
 from .system.statics.linearize import eigenvalues as eigenvalues
 from .system.statics.linearize import linearize as linearize
 from .system.system import System as System
+from .work_precision import work_precision as work_precision
 
 __version__ = "0.1.0"

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from . import archive, results, rows, summary, tables
+from . import archive, results, rows, summary, tables, view
 from ._raising import raise_if
 from .animation import gltf, page
 from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
@@ -29,6 +29,7 @@ from .system.system import System
 if TYPE_CHECKING:
     import pandas
     import xarray
+    from matplotlib.figure import Figure
 
 
 class SimulationError(RuntimeError):
@@ -275,7 +276,15 @@ class Solution(eqx.Module):
         """Largest |Phi| of every row (lengths in m, others in rad)."""
         return self._rowwise(rows.violation)
 
-    # --- tables and files ---------------------------------------------------------------------------------------------------------------
+    # --- pictures and tables ---------------------------------------------------------------------------------------------------------------
+
+    def plot(self, *names: str, path: str | Path | None = None) -> "Figure":
+        """Over time, with units: observables, "hinge.angle", or of a body, joint or force its chief ones, "rod"; no name: where bodies are.
+
+        "energy" is the balance with the work of every element, "steps" step sizes, orders and constraint violation, the name of a contact its
+        forces, slip and power. Written to the path, if there is one.
+        """
+        return view.plot_named(self, names, path)
 
     def to_xarray(self, observe: str | Sequence[str] | None = None) -> "xarray.Dataset":
         """A dataset with the coordinates time [s], body and axis: position, velocity, orientation and angular velocity of every body, and the

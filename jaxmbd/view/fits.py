@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .figures import finish, name_lines, new_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -23,7 +25,7 @@ def plot_fit(fit: "Fit", path: str | Path | None = None, *, most: int = _MOST_PA
     """
     chosen = _worst(fit, most)
     height = 1.7 * max(len(chosen), 3) + 0.6
-    figure = _figure(path is None, (13, height))
+    figure = new_figure(path, (13, height))
     grid = figure.add_gridspec(1, 3, width_ratios=(2, 1.4, 1.4))
     left = grid[0].subgridspec(len(chosen), 1)
     middle = grid[1].subgridspec(len(chosen), 1)
@@ -34,20 +36,7 @@ def plot_fit(fit: "Fit", path: str | Path | None = None, *, most: int = _MOST_PA
     _draw_history(figure.add_subplot(right[0]), fit)
     _draw_estimates(figure.add_subplot(right[1]), fit)
     _draw_correlation(figure, figure.add_subplot(right[2]), fit)
-    if path is not None:
-        figure.savefig(path, dpi=110)
-    return figure
-
-
-def _figure(on_screen: bool, size: tuple[float, float]) -> "Figure":
-    options: dict[str, Any] = {"figsize": size, "layout": "constrained"}
-    if on_screen:
-        import matplotlib.pyplot as plt
-
-        return plt.figure(**options)
-    from matplotlib.figure import Figure
-
-    return Figure(**options)
+    return finish(figure, path)
 
 
 def _worst(fit: "Fit", most: int) -> "list[Channel]":
@@ -165,7 +154,7 @@ def plot_sensitivities(data: Any, path: str | Path | None = None, *, most: int =
         )
     largest = np.nanmax([np.abs(data[name].values) for name in names], axis=0)
     order = np.argsort(-np.nan_to_num(largest), kind="stable")[:most]
-    figure = _figure(path is None, (8, 1.2 + 0.32 * len(order) * max(1, 0.6 * len(names))))
+    figure = new_figure(path, (8, 1.2 + 0.32 * len(order) * max(1, 0.6 * len(names))))
     axes = figure.subplots()
     places, height = np.arange(len(order)), 0.8 / len(names)
     for k, name in enumerate(names):
@@ -176,7 +165,5 @@ def plot_sensitivities(data: Any, path: str | Path | None = None, *, most: int =
     axes.axvline(0.0, color="0.3", lw=0.8)
     axes.set_xlabel("change of the observable in % by 1 % of the parameter")
     axes.grid(alpha=0.3, axis="x")
-    axes.legend()
-    if path is not None:
-        figure.savefig(path, dpi=120)
-    return figure
+    name_lines(axes)
+    return finish(figure, path)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .plots import _new_figure
+from .figures import finish, name_lines, new_figure
 
 if TYPE_CHECKING:
     import xarray
@@ -28,16 +28,14 @@ def plot_sweep(data: "xarray.Dataset", path: str | Path | None = None, *, observ
     for name in names:
         if name not in scalars:
             raise ValueError(f"{name!r} is not one number for each run of this sweep; there is {', '.join(map(repr, scalars)) or 'none'}.")
-    figure = _new_figure(on_screen=path is None)
+    figure = new_figure(path)
     columns = int(np.ceil(np.sqrt(len(names))))
     panels: Any = figure.subplots(-(-len(names) // columns), columns, squeeze=False)
     for axes, name in zip(panels.flat, names, strict=False):
         (_draw_line if len(dimensions) == 1 else _draw_map)(axes, data, name)
     for axes in panels.flat[len(names) :]:
         axes.remove()
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return finish(figure, path)
 
 
 def _draw_line(axes: "Axes", data: Any, name: str) -> None:
@@ -58,7 +56,7 @@ def _draw_map(axes: "Axes", data: Any, name: str) -> None:
     rows, columns = np.nonzero(~np.isfinite(values))
     if rows.size:
         axes.plot(x[columns], y[rows], "x", color="tab:red", markersize=4, label="failed")
-        axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize="small")
+        name_lines(axes)
     _dress(axes, "x", data, across)
     _dress(axes, "y", data, up)
 
