@@ -68,7 +68,7 @@ def plot_steps(solution: "Solution", path: str | Path | None = None) -> "Figure"
     if has_orders:
         panels[1].stairs(np.asarray(solution.orders), step_edges(solution), baseline=None)
         panels[1].set_ylabel("order")
-        panels[1].yaxis.get_major_locator().set_params(integer=True)
+        panels[1].locator_params(axis="y", integer=True)
     if violation.max(initial=0.0) > 0:
         panels[-1].semilogy(np.asarray(solution.ts), np.where(violation > 0, violation, np.nan), ".-", ms=3)
     else:
