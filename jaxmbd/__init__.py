@@ -89,6 +89,7 @@ from .system.contact.laws import HertzLine as HertzLine
 from .system.contact.laws import HuntCrossley as HuntCrossley
 from .system.contact.laws import LankaraniNikravesh as LankaraniNikravesh
 from .system.contact.laws import LinearContact as LinearContact
+from .system.contact.laws import SmoothContact as SmoothContact
 from .system.contact.planar import DiscDisc as DiscDisc
 from .system.contact.planar import DiscLine as DiscLine
 from .system.contact.raceways import CylinderCylinder as CylinderCylinder
@@ -103,6 +104,9 @@ from .system.contact.spheres import SpherePlane as SpherePlane
 from .system.contact.spheres import SphereSphere as SphereSphere
 from .system.contact.touch import Touch as Touch
 from .system.contact.traction import LubricatedTraction as LubricatedTraction
+from .system.contact.turned import BarWheel as BarWheel
+from .system.contact.turned import PinSprocket as PinSprocket
+from .system.contact.turned import PointPulley as PointPulley
 from .system.elements import Axis as Axis
 from .system.elements import ground as ground
 from .system.equations import AbstractSystem as AbstractSystem
@@ -120,6 +124,7 @@ from .system.forces.signal import Signal as Signal
 from .system.forces.springs import Bushing as Bushing
 from .system.forces.springs import SpringDamper as SpringDamper
 from .system.forces.springs import TorsionSpringDamper as TorsionSpringDamper
+from .system.forces.symmetric import SymmetricBushing as SymmetricBushing
 from .system.frames import Frame as Frame
 from .system.frames import JointReaction as JointReaction
 from .system.frames import Wrench as Wrench

@@ -231,6 +231,46 @@ class LankaraniNikravesh(AbstractContactLaw):
         return _elastic_energy(self.stiffness, depth, self.exponent)
 
 
+class SmoothContact(AbstractContactLaw):
+    r"""A linear spring with a soft beginning and a loss that needs no bound: force = k r(d) (c d' + sqrt(1 + (c d')^2)).
+
+        r(d) = d^2 / (2 d_0)  up to  d = d_0,   d - d_0 / 2  beyond
+
+    so the stiffness grows from zero to k over the `softness` d_0. The factor of the rate is positive, 1 + c d' for small rates as of `HuntCrossley`,
+    and has no kink: the force and its slopes are continuous however fast the bodies part, and it never pulls. An impact at speed v leaves at
+    the speed w with (1 + (c v)^2)^(3/2) - (c v)^3 = (1 + (c w)^2)^(3/2) + (c w)^3, whatever the mass, k and d_0: the restitution of slow impacts
+    is 1 - 2/3 c v.
+    """
+
+    stiffness: Float[Numbers, "*stack"]
+    """k, N/m"""
+    damping: Float[Numbers, "*stack"]
+    """c, s/m"""
+    softness: Float[Numbers, "*stack"]
+    """d_0, m"""
+    parameters: ClassVar[dict[str, Parameter]] = {
+        "stiffness": positive("N/m"),
+        "damping": not_negative("s/m"),
+        "softness": positive("m"),
+    }
+
+    def __init__(self, stiffness: Any, damping: Any, softness: Any):
+        read_fields(self, "the SmoothContact law", self.parameters, stiffness=stiffness, damping=damping, softness=softness)
+
+    def force(self, depth, rate):
+        begun, full = self._shares(depth)
+        loss = self.damping * rate
+        return self.stiffness * (0.5 * begun**2 / self.softness + full) * (loss + jnp.sqrt(1.0 + loss**2))
+
+    def energy(self, depth):
+        begun, full = self._shares(depth)
+        return self.stiffness * (begun**3 / (6.0 * self.softness) + 0.5 * full * (full + self.softness))
+
+    def _shares(self, depth: Array) -> tuple[Array, Array]:
+        """The depth up to d_0, and what is beyond."""
+        return jnp.clip(depth, 0.0, self.softness), jnp.where(depth > self.softness, depth - self.softness, 0.0)
+
+
 class HertzLine(AbstractContactLaw):
     """Bodies that touch along a line, a roller on its race: force = k d^(10/9) (1 + c d'), never negative.
 
