@@ -143,7 +143,8 @@ def _run(options: argparse.Namespace) -> int:
     succeeded = bool(solution.succeeded)
 
     print(f"{options.name}: {problem.description}")
-    print(f"{_method(options, problem)}, t = 0 ... {t1:g} s\n")
+    print(f"{_method(options, problem)}, t = 0 ... {t1:g} s")
+    print(f"{_counts(system)}\n")
     _print_table(_table(solution, compile_time, run_time))
     if succeeded:
         print(f"\nresult: {message}")
@@ -167,6 +168,17 @@ def _method(options: argparse.Namespace, problem: Problem) -> str:
     if options.step is None and problem.max_step is not None:
         steps += f", steps of at most {problem.max_step:g} s"
     return f"integrator {options.integrator}, {steps}"
+
+
+def _counts(system: AbstractSystem) -> str:
+    """How large the problem is."""
+    parts = [f"{len(system.coordinate_lengths())} coordinates", f"{len(system.row_lengths())} rows of constraints"]
+    if (freedoms := system.freedoms()) is not None:
+        parts.append(f"{freedoms} degrees of freedom")
+    if isinstance(system, System):
+        touching = sum(len(group.names) for group in system.force_groups if group.element.is_contact)
+        parts = [f"{len(system.body_names)} bodies", *parts, *([f"{touching} contacts"] if touching else [])]
+    return ", ".join(parts)
 
 
 _BALANCE = ("energy.total", "energy.supplied", "energy.error")

@@ -1,5 +1,6 @@
 """Ready-made mechanisms: each is a function that returns a Model, and a name of the command line."""
 
+from .belts import belt as belt
 from .collisions import box_on_plane as box_on_plane
 from .collisions import newton_cradle as newton_cradle
 from .collisions import spheres_in_box as spheres_in_box
@@ -19,4 +20,5 @@ from .splitting import PenaltyPendulum as PenaltyPendulum
 from .splitting import oscillators as oscillators
 from .splitting import penalty_pendulum as penalty_pendulum
 from .tops import spinning_top as spinning_top
+from .tracks import track as track
 from .vehicles import hmmwv as hmmwv

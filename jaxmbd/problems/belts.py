@@ -117,7 +117,7 @@ class _Start(NamedTuple):
 
 
 def _start(n: int) -> _Start:
-    """Segments of one length under the preload, corners on circles on which each presses on its pulley as the preload asks; the arm closes the loop."""
+    """Segments of one length under the preload, on circles on which each presses on its pulley as the preload asks; the arm closes the loop."""
     free = LENGTH / n
     segment = free * (1 + PRELOAD / TENSION_STIFFNESS)
 
@@ -159,15 +159,15 @@ def belt(n: int = 100, spatial: bool = False) -> Model:
              arm |   crank (0.08)        crank: 5 N m s/rad (w(t) - w), to -90 rad/s within 50 ms
                  .      O                alternator: 2.5 N m, water pump: 1.2 N m at its speed
 
-    The start is closed to rounding: segments are chords under the preload. What is left over at the ends of the arcs settles in some ms. A polygon
-    of segments s on a pulley of radius R runs as on the radius s / (2 atan(s / 2R)): speed ratios are 0.3 to 1 % below those of the radii. Friction
-    is regularised at 0.1 m/s, which costs 0.3 % of the speeds. The run of 200 ms is more than a turn of the belt. Fastest are the
-    axial vibrations of single segments, 28 kHz, and friction on a segment, 10^6 1/s; steps of HHT are some 50 microseconds.
+    The start is closed to rounding: segments are chords under the preload. What is left over at the ends of the arcs settles in some ms. A
+    polygon of segments s on a pulley of radius R runs as on the radius s / (2 atan(s / 2R)): speed ratios are 0.3 to 1 % below those of the
+    radii. Friction is regularised at 0.1 m/s, which costs 0.3 % of the speeds. The run of 200 ms is more than a turn of the belt. Fastest are
+    the axial vibrations of single segments, 28 kHz, and friction on a segment, 10^6 1/s.
 
-    Names: segment[0], ..., crank, tensioner, arm, alternator, pump; hinges `crank_bearing` (ground, crank), `arm_bearing`, `tensioner_bearing` (arm,
-    tensioner), `alternator_bearing`, `pump_bearing`; forces link[i] (`link[*].stiffness`: axial, shear, shear, torsion, bending about y and z),
-    rim_PULLEY[i] (`rim_alternator[*].friction.kinetic`, ...), `arm_spring`, `crank_drive.value.speed`, `alternator_load.value.dry`,
-    `pump_load.value.fan`.
+    Names: segment[0], ..., crank, tensioner, arm, alternator, pump; hinges `crank_bearing` (ground, crank), `arm_bearing`,
+    `tensioner_bearing` (arm, tensioner), `alternator_bearing`, `pump_bearing`; forces link[i] (`link[*].stiffness`: axial, shear, shear,
+    torsion, bending about y and z), rim_PULLEY[i] (`rim_alternator[*].friction.kinetic`, ...), `arm_spring`, `crank_drive.value.speed`,
+    `alternator_load.value.dry`, `pump_load.value.fan`.
 
     ```bibtex
     @article{negrut2005hht,
@@ -178,7 +178,9 @@ def belt(n: int = 100, spatial: bool = False) -> Model:
     ```
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 40:
-        raise ValueError(f"the problem 'belt' needs a whole number n of segments, at least 40 so that they bend round the alternator: got {n!r}.")
+        raise ValueError(
+            f"the problem 'belt' needs a whole number n of segments, at least 40 so that they bend round the alternator: got {n!r}."
+        )
     start, plane = _start(n), Layout(spatial)
     free, stretched = LENGTH / n, float(np.hypot(*(start.chords.end(0) - start.chords.corners[0])))
     mass = MASS_PER_LENGTH * free

@@ -103,7 +103,9 @@ def close(overshoot: Callable[[float], float], low: float, high: float, what: st
 
     values = overshoot(low), overshoot(high)
     if values[0] * values[1] > 0:
-        raise ValueError(f"no {what} between {low:.4g} and {high:.4g} closes the loop: it would overshoot by {values[0]:.3g} or {values[1]:.3g} m.")
+        raise ValueError(
+            f"no {what} between {low:.4g} and {high:.4g} closes the loop: it would overshoot by {values[0]:.3g} or {values[1]:.3g} m."
+        )
     return float(brentq(overshoot, low, high, xtol=1e-15, rtol=1e-15))  # pyright: ignore[reportArgumentType]
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ..system.building.model import Model
 from ..system.equations import AbstractSystem
+from .belts import belt
 from .collisions import box_on_plane, newton_cradle, spheres_in_box
 from .impacts import bouncing_ball, stiff_impact
 from .linkages import four_bar, slider_crank
@@ -13,6 +14,7 @@ from .pendulums import chain, double_pendulum, pendulum
 from .rolling import ball_bearing
 from .splitting import oscillators, penalty_pendulum
 from .tops import spinning_top
+from .tracks import track
 from .vehicles import hmmwv
 
 
@@ -61,6 +63,19 @@ PROBLEMS: dict[str, Problem] = {
         t1=5.0,
         conserves_energy=False,
         max_step=0.02,
+    ),
+    "belt": Problem(
+        belt,
+        "a poly-V belt of n segments drives alternator and water pump of a car engine (Negrut et al. 2005)",
+        t1=0.2,
+        conserves_energy=False,
+    ),
+    "track": Problem(
+        track,
+        "a crawler track of n shoes on its sprocket, rollers and the ground (Negrut et al. 2005)",
+        t1=3.0,
+        conserves_energy=False,
+        max_step=0.01,
     ),
     "stiff-impact": Problem(
         stiff_impact,

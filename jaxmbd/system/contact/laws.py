@@ -236,10 +236,10 @@ class SmoothContact(AbstractContactLaw):
 
         r(d) = d^2 / (2 d_0)  up to  d = d_0,   d - d_0 / 2  beyond
 
-    so the stiffness grows from zero to k over the `softness` d_0. The factor of the rate is positive, 1 + c d' for small rates as of `HuntCrossley`,
-    and has no kink: the force and its slopes are continuous however fast the bodies part, and it never pulls. An impact at speed v leaves at
-    the speed w with (1 + (c v)^2)^(3/2) - (c v)^3 = (1 + (c w)^2)^(3/2) + (c w)^3, whatever the mass, k and d_0: the restitution of slow impacts
-    is 1 - 2/3 c v.
+    so the stiffness grows from zero to k over the `softness` d_0. The factor of the rate is positive, 1 + c d' for small rates as of
+    `HuntCrossley`, and has no kink: the force and its slopes are continuous however fast the bodies part, and it never pulls. An impact at
+    speed v leaves at the speed w with (1 + (c v)^2)^(3/2) - (c v)^3 = (1 + (c w)^2)^(3/2) + (c w)^3, whatever the mass, k and d_0: the
+    restitution of slow impacts is 1 - 2/3 c v.
     """
 
     stiffness: Float[Numbers, "*stack"]
@@ -268,7 +268,8 @@ class SmoothContact(AbstractContactLaw):
 
     def _shares(self, depth: Array) -> tuple[Array, Array]:
         """The depth up to d_0, and what is beyond."""
-        return jnp.clip(depth, 0.0, self.softness), jnp.where(depth > self.softness, depth - self.softness, 0.0)
+        begun = jnp.where(depth > self.softness, self.softness, _overlap(depth))
+        return begun, jnp.where(depth > self.softness, depth - self.softness, 0.0)
 
 
 class HertzLine(AbstractContactLaw):

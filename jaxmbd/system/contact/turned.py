@@ -143,7 +143,14 @@ class PointPulley(AbstractTurned):
         stiff: bool = False,
         allow_overlap: bool = False,
     ):
-        shapes = {"point": point, "centre": centre, "radius": radius, "axis": axis, "flange_radius": flange_radius, "half_width": half_width}
+        shapes = {
+            "point": point,
+            "centre": centre,
+            "radius": radius,
+            "axis": axis,
+            "flange_radius": flange_radius,
+            "half_width": half_width,
+        }
         self.read_pair(name, a, b, law, friction, stiff, allow_overlap, **shapes)
 
     def size(self):
@@ -255,7 +262,7 @@ class PinSprocket(AbstractTurned):
 
 
 class BarWheel(AbstractTurned):
-    """A straight bar of body a, finite, with its ends, under a wheel of body b: a rail of a crawler shoe and its rollers. Planar and spatial models.
+    """A straight bar of body a, finite, and a wheel of body b: a rail of a crawler shoe under its rollers. Planar and spatial models.
 
     The bar is the line from `end1` to `end2`, without thickness; forces act at its nearest point to the wheel's axis. Beyond an end that point
     stays at the end, where the depth and its slope go on without a jump: bars in a row pass a wheel on to each other. In space the wheel is a
@@ -321,7 +328,7 @@ class BarWheel(AbstractTurned):
         parallel = square <= 0  # a bar along the axis is as near everywhere
         share = jnp.where(parallel, 0.5, dot(across, b.point(hub.centre) - first) / jnp.where(parallel, 1.0, square))
         inside = (share > 0.0) & (share < 1.0)
-        point = first + jnp.clip(share, 0.0, 1.0) * bar
+        point = first + jnp.where(share > 1.0, 1.0, jnp.where(share < 0.0, 0.0, share)) * bar
         place = self.about(hub, b, point)
         rise, along = self.flange(place.y)
         normal, depth = place.spot(self.radius + rise, None, along)

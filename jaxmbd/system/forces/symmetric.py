@@ -27,8 +27,9 @@ class _Deflection(eqx.Module):
     """along it, tan(|turn| / 4) long"""
 
     def turning(self, spin: Array) -> Array:
-        """turn' = S spin for a difference `spin` of the angular velocities in the axes between. S is symmetric: it makes torques of moments, too.
+        """turn' = S spin for a difference `spin` of the angular velocities in the axes between.
 
+        S is symmetric: it makes torques of moments, too.
         With f = |turn| / 2 it is f / sin f across the turn and 1 along it, by series where that is 0 / 0.
         """
         square = dot(self.turn, self.turn)
