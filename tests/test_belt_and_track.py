@@ -80,7 +80,7 @@ def test_the_track_starts_as_a_closed_loop_of_its_pitch_with_pins_in_the_gaps(n,
 
 
 def test_the_track_has_the_counts_of_the_paper(spatial_track):
-    """Negrut et al. (2005): 61 bodies, 61 degrees of freedom, 690 contacts; 366 coordinates and 305 equations, to which Euler parameters add 61."""
+    """Negrut et al. (2005): 61 bodies, 61 degrees of freedom, 690 contacts; 366 coordinates, 305 equations, to which Euler parameters add 61."""
     assert (len(spatial_track.body_names), len(spatial_track.coordinate_lengths()), len(spatial_track.row_lengths())) == (61, 427, 366)
     assert (spatial_track.freedoms(), contact_count(spatial_track)) == (61, 690)
     kinds = [type(group.element).__name__ for group in spatial_track.joint_groups for _ in group.names]

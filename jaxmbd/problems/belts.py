@@ -68,11 +68,11 @@ def _tensioner(angle: float) -> Pulley:
 class SpeedControl(eqx.Module):
     """A torque gain (w(t) - w) about z, which brings a body from rest to the speed [rad/s] within the rise time."""
 
-    gain: Float[Numbers, "*stack"]
+    gain: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """N m s/rad"""
-    speed: Float[Numbers, "*stack"]
+    speed: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """rad/s"""
-    rise: Float[Numbers, "*stack"]
+    rise: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """s"""
     spatial: bool = eqx.field(static=True)
 
@@ -88,11 +88,11 @@ class SpeedControl(eqx.Module):
 class Resistance(eqx.Module):
     """A torque against the rotation about z: a constant one, dry + fan (w / speed)^2, that begins within a part of the speed."""
 
-    dry: Float[Numbers, "*stack"]
+    dry: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """N m"""
-    fan: Float[Numbers, "*stack"]
+    fan: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """N m, at the speed"""
-    speed: Float[Numbers, "*stack"]
+    speed: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """rad/s"""
     spatial: bool = eqx.field(static=True)
 
@@ -213,9 +213,9 @@ def belt(n: int = 100, spatial: bool = False) -> Model:
     ]
     speeds = {pulley.name: SPEED * crank.radius / pulley.radius for pulley in (alternator, pump)}
     loads = [
-        Torque("crank_drive", wheels["crank"], SpeedControl(*map(jnp.asarray, (GAIN, -SPEED, RISE)), spatial)),
-        Torque("alternator_load", wheels["alternator"], Resistance(*map(jnp.asarray, (2.5, 0.0, speeds["alternator"])), spatial)),
-        Torque("pump_load", wheels["pump"], Resistance(*map(jnp.asarray, (0.0, 1.2, speeds["pump"])), spatial)),
+        Torque("crank_drive", wheels["crank"], SpeedControl(GAIN, -SPEED, RISE, spatial)),
+        Torque("alternator_load", wheels["alternator"], Resistance(2.5, 0.0, speeds["alternator"], spatial)),
+        Torque("pump_load", wheels["pump"], Resistance(0.0, 1.2, speeds["pump"], spatial)),
         TorsionSpringDamper(
             "arm_spring", ground, arm, plane.axis, ARM_STIFFNESS, ARM_DAMPING, free_angle=-start.arm_torque / ARM_STIFFNESS
         ),
@@ -247,7 +247,7 @@ def _rims(plane: Layout, segments: list[Any], wheels: dict[str, Any], start: _St
     """Every segment on every pulley."""
     law = SmoothContact(CONTACT_STIFFNESS * free, CONTACT_DAMPING, SOFTNESS)
     friction = Coulomb(FRICTION, regularisation=CREEP_SPEED)
-    flanges = {"flange_radius": FLANGE_RADIUS, "half_width": FLANGE_GAP} if plane.spatial else {}
+    flanges: dict[str, Any] = {"flange_radius": FLANGE_RADIUS, "half_width": FLANGE_GAP} if plane.spatial else {}
     return [
         PointPulley(
             f"rim_{pulley.name}[{i}]",

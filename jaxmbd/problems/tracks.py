@@ -1,5 +1,6 @@
 """The crawler track of an excavator."""
 
+import functools
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -59,11 +60,11 @@ SOIL = SmoothContact(3e6, 2.5, SOFTNESS)
 class Ramp(eqx.Module):
     """An angle that rests until `start`, whose rate then grows to `speed` within the rise time and stays."""
 
-    speed: Float[Numbers, "*stack"]
+    speed: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """rad/s"""
-    start: Float[Numbers, "*stack"]
+    start: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """s"""
-    rise: Float[Numbers, "*stack"]
+    rise: Float[Numbers, "*stack"] = eqx.field(converter=jnp.asarray)
     """s"""
 
     def __call__(self, t: Number) -> Array:
@@ -132,11 +133,12 @@ def _start(n: int) -> _Start:
 def track(n: int = 46, spatial: bool = False) -> Model:
     """One crawler track of a 35 t excavator: `n` shoes hinged to each other run round sprocket, idler, rollers, and over the ground.
 
-    The track of Negrut, Rampalli, Ottarsson and Sajdak (2005), section 4.2, with its counts for 46 shoes: 61 bodies (shoes; sprocket, idler, six
-    rollers below and a carrier above; frame, idler yoke, four parts fixed to the frame), 54 revolutes, a translational joint, four fixed ones, an
-    inline joint that closes the loop, a motion, 690 contacts (a shoe with nine wheels, by four points with the ground, twice with the next shoe,
-    whose turning they stop). In space a planar joint holds the frame upright, as in the paper: 366 coordinates and 305 equations there, 427 and
-    366 with Euler parameters and their normalisations, and 61 degrees of freedom either way. In the plane the loop is closed by a revolute.
+    The track of Negrut, Rampalli, Ottarsson and Sajdak (2005), section 4.2, with its counts for 46 shoes: 61 bodies (shoes; sprocket, idler,
+    six rollers below and a carrier above; frame, idler yoke, four parts fixed to the frame), 54 revolutes, a translational joint, four fixed
+    ones, an inline joint that closes the loop, a motion, 690 contacts (a shoe with nine wheels, by four points with the ground, twice with the
+    next shoe, whose turning they stop). In space a planar joint holds the frame upright, as in the paper: 366 coordinates and
+    305 equations there, 427 and 366 with Euler parameters and their normalisations, and 61 degrees of freedom either way. In the plane the loop
+    is closed by a revolute.
 
                  carrier                  x forwards, y up, the ground is y = 0; runs clockwise
           _______ _o_ _______             pitch 0.2159 m, sprocket 0.366 m with 21 lobes (PinSprocket), 0.8 m/s
@@ -221,7 +223,7 @@ def _joints(plane: Layout, start: _Start, shoes: list[Any], wheels: list[_Wheel]
     closing = plane.point(start.chords.corners[0])
     ends = "closing", shoes[-1], shoes[0], closing
     along_x = (1.0, 0.0, 0.0) if plane.spatial else (1.0, 0.0)
-    angle = Ramp(*map(jnp.asarray, (-SPEED * 2 * np.pi / (PINS_A_TURN * PITCH), SETTLING, RISE)))
+    angle = Ramp(-SPEED * 2 * np.pi / (PINS_A_TURN * PITCH), SETTLING, RISE)
     return [
         *pins,
         Inline(*ends, (0.0, 0.0, 1.0)) if plane.spatial else Revolute(*ends),
@@ -257,15 +259,11 @@ def _turned(angle: float) -> np.ndarray:
 
 
 def _contacts(plane: Layout, start: _Start, shoes: list[Any], wheels: list[_Wheel]) -> list[AbstractContact]:
-    flanges = {"flange_radius": FLANGE_RADIUS, "half_width": FLANGE_GAP} if plane.spatial else {}
+    flanges: dict[str, Any] = {"flange_radius": FLANGE_RADIUS, "half_width": FLANGE_GAP} if plane.spatial else {}
     rim, tooth, soil = (Coulomb(mu, regularisation=CREEP_SPEED) for mu in (0.15, 0.1, 0.7))
     chords, found = start.chords, []
     for i, shoe in enumerate(shoes):
-        turn = _turned(chords.angles[i])
-
-        def at(x: float, y: float, z: float = 0.0, i: int = i, turn: np.ndarray = turn) -> np.ndarray:
-            """A point of the shoe, from its middle; -y is the inside."""
-            return plane.point(chords.middles[i] + turn @ (x, y), z)
+        at = functools.partial(_of_shoe, plane, chords.middles[i], _turned(chords.angles[i]))
 
         rail = at(-0.5 * PITCH, -RAIL), at(0.5 * PITCH, -RAIL)
         for wheel in wheels:
@@ -279,6 +277,11 @@ def _contacts(plane: Layout, start: _Start, shoes: list[Any], wheels: list[_Whee
         found += [_tip(plane, f"soil[{4 * i + k}]", shoe, at(*tip), soil) for k, tip in enumerate(_tips(plane.spatial))]
         found += _stops(plane, chords, i, shoe, shoes[(i + 1) % len(shoes)])
     return found
+
+
+def _of_shoe(plane: Layout, middle: np.ndarray, turn: np.ndarray, x: float, y: float, z: float = 0.0) -> np.ndarray:
+    """A point of a shoe, from its middle along its axes; -y is the inside."""
+    return plane.point(middle + turn @ (x, y), z)
 
 
 def _tips(spatial: bool) -> list[tuple[float, ...]]:
