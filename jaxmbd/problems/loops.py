@@ -38,7 +38,7 @@ class Path:
         self.wraps = np.where(reach > 0, come - away, away - come) % (2 * np.pi)
         """rad, of each arc"""
         for circle, wrap in zip(circles, self.wraps, strict=True):
-            if wrap > np.radians(340):
+            if wrap > np.radians(300):
                 raise ValueError(f"the loop does not touch {circle.name!r}: move it, or leave it out.")
         self.centres, self.reach, self.begins = centres, reach, come
         straight = distances * np.sqrt(1 - sines**2)
