@@ -3,6 +3,7 @@
 from . import _precision as _precision  # first: float64 must be on before any array is made
 from . import bearings as bearings
 from . import control as control
+from . import fem as fem
 from . import problems as problems
 from . import view as view
 from .bridges import to_diffrax as to_diffrax
@@ -50,6 +51,7 @@ from .running.saving import SaveAt as SaveAt
 from .simulate import simulate as simulate
 from .solution import SimulationError as SimulationError
 from .solution import Solution as Solution
+from .stresses import HotSpot as HotSpot
 from .sweep.designs import LatinHypercube as LatinHypercube
 from .sweep.designs import Sobol as Sobol
 from .sweep.sweeping import sweep as sweep
@@ -113,6 +115,7 @@ from .system.equations import AbstractSystem as AbstractSystem
 from .system.equations import free_acceleration as free_acceleration
 from .system.flexible.beam import Beam as Beam
 from .system.flexible.section import Section as Section
+from .system.flexible.modal import ModalBody as ModalBody
 from .system.forces.base import AbstractField as AbstractField
 from .system.forces.base import AbstractForce as AbstractForce
 from .system.forces.drag import AirDrag as AirDrag

@@ -15,11 +15,13 @@ from ._raising import raise_if
 from .animation import gltf, page
 from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
 from .results import RESULTS
+from .stresses import HotSpot, hottest, recovery_of
 from .system.contact.base import ContactLoads
 from .system.elements import ground
 from .system.equations import AbstractSystem
 from .system.faults.blame import not_finite, overturned
 from .system.faults.validity import expectations
+from .system.flexible.modal import ModalBody
 from .system.frames import Frame
 from .system.observing.reactions import contact_places
 from .system.parameters import is_traced, read, unknown, vector
@@ -166,8 +168,10 @@ class Solution(eqx.Module):
     def orientation(self, body: str) -> Float[Array, "rows ..."]:
         """Euler parameters, scalar first; the angle [rad] of a planar body or of a rotor"""
         where = self._oriented(body)
-        turns = self.q[:, where.start + self._dimension() : where.stop]
-        return turns[:, 0] if turns.shape[1] == 1 else turns
+        group, _, _ = self._body(body)
+        turns = [where.start + i for i, name in enumerate(group.body.coordinate_names()) if name == "angle" or name[0] == "e"]
+        found = self.q[:, np.array(turns)]
+        return found[:, 0] if len(turns) == 1 else found
 
     def rotation(self, body: str) -> Float[Array, "rows d d"]:
         """Matrices that turn the body's axes into the ground's: 3 x 3, in a planar model 2 x 2."""
@@ -190,6 +194,24 @@ class Solution(eqx.Module):
         d = self._dimension()
         local = read(f"body {body!r}", "point", vector("m", d), local)
         return PointMotion(*(part[:, :d] for part in self._rowwise(eqx.Partial(rows.point, body=body, local=jnp.asarray(local)))))
+
+    # --- deformation ---------------------------------------------------------------------------------------------------------------------
+
+    def deflection(self, body: str) -> Float[Array, "rows modes"]:
+        """m, modal coordinates of a body that deforms"""
+        group, _, where = self._body(body)
+        if not isinstance(group.body, ModalBody):
+            raise ValueError(f"body {body!r} has no modes: it is a {type(group.body).__name__}.")
+        return self.q[..., where.start + 7 : where.stop]
+
+    def stress(self, body: str) -> Float[Array, "rows points"]:
+        """Pa, von Mises' stress at the recovery points of a `ModalBody`."""
+        return recovery_of(self._mechanism("stress"), body).von_mises(self.deflection(body))
+
+    def hot_spots(self, body: str, count: int = 10, radius: float | None = None) -> list[HotSpot]:
+        """The places of a `ModalBody` where stresses were largest, the worst first. Points within `radius` [m] of a worse one count as one
+        with it; None: a fiftieth of the body's size."""
+        return hottest(recovery_of(self._mechanism("stress"), body), self.deflection(body), self.ts, count, radius)
 
     # --- loads by name ------------------------------------------------------------------------------------------------------------------
 
@@ -223,7 +245,7 @@ class Solution(eqx.Module):
         force, torque, stretch = self._over_rows(eqx.Partial(rows.load, element=element))
         if system.planar:
             force, torque = force[..., :2], torque[..., 2]
-        names = (*system.body_names, ground.name)
+        names = (*system.frame_names, ground.name)
         return Load(force, torque, **stretch, bodies=tuple(names[body] for body in bodies[element]))
 
     def joint(self, joint: str) -> JointMotion:
@@ -369,8 +391,10 @@ class Solution(eqx.Module):
         return where
 
     def _frame(self, name: str) -> Frame:
-        self._body(name)
-        place = self._mechanism("a body").body_names.index(name)
+        names = self._mechanism("a body").frame_names
+        if name not in names:
+            raise ValueError(unknown("body", name, names))
+        place = names.index(name)
         frames = self._rowwise(rows.frames)
         return jax.tree.map(lambda leaf: leaf[:, place], frames)
 

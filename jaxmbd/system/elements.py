@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Float
 
 from .._numbers import Numbers
-from .bodies.base import AbstractBody
+from .bodies.base import AbstractBody, Attachment
 from .frames import Frame
 from .observable import Observable
 from .parameters import Parameter, read_fields, read_name
@@ -76,9 +76,9 @@ class BodyName(str):
 
     body: AbstractBody
 
-    def __new__(cls, body: AbstractBody) -> "BodyName":
+    def __new__(cls, body: AbstractBody | Attachment) -> "BodyName":
         name = super().__new__(cls, body.name)
-        name.body = body
+        name.body = body.body if isinstance(body, Attachment) else body
         return name
 
     def __reduce__(self):
@@ -86,7 +86,7 @@ class BodyName(str):
 
 
 def body_name(owner: str, body: Any) -> str:
-    if isinstance(body, AbstractBody):
+    if isinstance(body, AbstractBody | Attachment):
         return BodyName(body)
     if isinstance(body, Ground):
         return body.name

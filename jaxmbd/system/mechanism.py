@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._numbers import Number
+from .bodies.base import point_name
 from .equations import AbstractSystem
 from .forces.base import AbstractField, AbstractForce
 from .frames import Frame, Wrench, ground_frame
@@ -47,6 +48,12 @@ class AbstractMechanism(AbstractSystem):
     @property
     def body_names(self) -> tuple[str, ...]:
         return tuple(name for group in self.body_groups for name in group.names)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Bodies, then points of bodies: all frames but the ground's."""
+        points = (point_name(name, point) for group in self.body_groups for name in group.names for point in group.body.point_names())
+        return (*self.body_names, *points)
 
     def body_slices(self) -> dict[str, tuple[BodyGroup, int, slice]]:
         """By body name: its group, its place in the group, its coordinates in q."""
@@ -103,10 +110,7 @@ class AbstractMechanism(AbstractSystem):
     def coordinate_names(self):
         names = []
         for body, (group, _, _) in self.body_slices().items():
-            lengths = group.body.are_lengths()
-            turns = lengths.count(False)
-            rotation = ["angle"] if turns == 1 else [f"e{i}" for i in range(turns)]
-            names += [f"{body}.{component}" for component in (*"xyz"[: lengths.count(True)], *rotation)]
+            names += [f"{body}.{component}" for component in group.body.coordinate_names()]
         return tuple(names)
 
     def describe_unknown(self, index):
@@ -158,9 +162,22 @@ class AbstractMechanism(AbstractSystem):
             start += n * width
         return results
 
+    def _by_pointed_body(self, function: Callable[..., Any], *coordinates: Array) -> list[tuple[slice, Any]]:
+        """function(body, q_body, ...) for the bodies that have points: one result a group, and where it belongs in q."""
+        found, start = [], 0
+        for group in self.body_groups:
+            n, width = len(group.names), group.coordinates
+            where = slice(start, start + n * width)
+            if group.body.point_names():
+                found.append((where, map_elements(function, group.body, *(c[where].reshape(n, width) for c in coordinates))))
+            start += n * width
+        return found
+
     def frames(self, q: Array, v: Array) -> Frame:
-        """All bodies as moving frames, in the order of `body_names`, and the ground as the last."""
+        """All bodies and points of bodies as moving frames, in the order of `frame_names`, and the ground as the last."""
         frames = self._by_body(lambda body, q, v: body.frame(q, v), q, v)
+        for _, stacked in self._by_pointed_body(lambda body, q, v: body.points(q, v), q, v):
+            frames.append(jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), stacked))
         frames.append(jax.tree.map(lambda leaf: leaf[None], ground_frame()))
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *frames)
 
@@ -267,7 +284,7 @@ class AbstractMechanism(AbstractSystem):
     def _penalties(self, frames: Frame, t: Number) -> dict[int, tuple[Array, Wrench]]:
         """By the number of the joint group: what stands in for the multipliers (n, width), and wrenches (n, moving bodies, 3)."""
         angles, _ = self._angles(frames)
-        ground = len(self.body_names)
+        ground = len(self.layout.frame_bodies)
         return {
             number: map_elements(
                 lambda e, loc, f, a, group=group: penalty_wrench(e, loc, f, a, t, group.rows, group.moving(ground)),
@@ -290,7 +307,7 @@ class AbstractMechanism(AbstractSystem):
         return multiplier_forces(self)
 
     def _wrenches(self, frames: Frame, t: Number, x: Array, multipliers: Array | None, wanted: Callable[[AbstractForce], bool]) -> Wrench:
-        """On every body, the sum over the force elements that are wanted."""
+        """On every body and point of a body, the sum over the force elements that are wanted."""
         acting = self._wrenches_by_group(frames, t, x, multipliers, wanted)
         owner = [body for group, _ in acting for bodies in group.bodies for body in bodies]
         return self._sum([w.force.reshape(-1, 3) for _, w in acting], [w.torque.reshape(-1, 3) for _, w in acting], owner)
@@ -329,19 +346,25 @@ class AbstractMechanism(AbstractSystem):
         ]
 
     def _sum(self, forces: list[Array], torques: list[Array], owner: list[int]) -> Wrench:
-        """On every body."""
-        count = len(self.body_names)
+        """On every body and point of a body."""
+        count = len(self.layout.frame_bodies)
         return Wrench(sum_by_owner(forces, tuple(owner), count), sum_by_owner(torques, tuple(owner), count))
 
     def _generalize(self, q: Array, total: Wrench) -> Array:
         """Forces and torques on the bodies as forces on the coordinates."""
-        start, parts = 0, []
-        ends = np.cumsum([len(group.names) for group in self.body_groups])[:-1]
-        for force, torque, group in zip(jnp.split(total.force, ends), jnp.split(total.torque, ends), self.body_groups, strict=True):
-            n, width = len(group.names), group.coordinates
-            own = q[start : start + n * width].reshape(n, width)
-            parts.append(map_elements(lambda b, q, f, m: b.generalize(q, f, m), group.body, own, force, torque).ravel())
-            start += n * width
+        start, first, parts = 0, 0, []
+        point = len(self.body_names)
+        for group in self.body_groups:
+            n, width, points = len(group.names), group.coordinates, len(group.body.point_names())
+            own, whole = q[start : start + n * width].reshape(n, width), slice(first, first + n)
+            felt = map_elements(lambda b, q, f, m: b.generalize(q, f, m), group.body, own, total.force[whole], total.torque[whole])
+            if points:
+                at = slice(point, point + n * points)
+                force, torque = (part[at].reshape(n, points, 3) for part in (total.force, total.torque))
+                felt = felt + map_elements(lambda b, q, f, m: b.generalize_points(q, f, m), group.body, own, force, torque)
+                point += n * points
+            parts.append(felt.ravel())
+            start, first = start + n * width, first + n
         return jnp.concatenate(parts)
 
     def masses(self) -> Float[Array, "bodies"]:
@@ -349,12 +372,14 @@ class AbstractMechanism(AbstractSystem):
 
     def each_in(self, function: Callable[..., Array], frames: Frame, *shared: Number) -> Array:
         """function(mass, frame, *shared) of every body in a field."""
-        moving = jax.tree.map(lambda leaf: leaf[:-1], frames)
+        moving = jax.tree.map(lambda leaf: leaf[: len(self.body_names)], frames)
         return jax.vmap(lambda mass, frame: function(mass, frame, *shared))(self.masses(), moving)
 
     def field_forces(self, frames: Frame, t: Number) -> Float[Array, "bodies 3"]:
-        """Of all fields together, on every body."""
-        return sum((self.each_in(field.force, frames, t) for field in self.fields), jnp.zeros((len(self.body_names), 3)))
+        """Of all fields together, on every body; nothing on points of bodies."""
+        found = sum((self.each_in(field.force, frames, t) for field in self.fields), jnp.zeros((len(self.body_names), 3)))
+        points = len(self.layout.frame_bodies) - len(self.body_names)
+        return jnp.concatenate([found, jnp.zeros((points, 3))]) if points else found
 
     def force(self, q, v, t, *rest):
         quadratic = self._by_body(lambda body, q, v: body.velocity_force(q, v), q, v)
@@ -363,7 +388,16 @@ class AbstractMechanism(AbstractSystem):
         applied = self._wrenches(frames, t, x[0] if x else self.x0, multipliers, lambda element: not element.stiff)
         if self.fields:
             applied = Wrench(applied.force + self.field_forces(frames, t), applied.torque)
-        return self._generalize(q, applied) + jnp.concatenate([part.ravel() for part in quadratic])
+        own = jnp.concatenate([part.ravel() for part in quadratic])
+        return self._generalize(q, applied) + (own + self.internal_force(q, v) if self._deforms() else own)
+
+    def _deforms(self) -> bool:
+        return any(group.body.deforms for group in self.body_groups)
+
+    def internal_force(self, q: Array, v: Array) -> Array:
+        """What stiffness and damping within bodies do to their coordinates."""
+        parts = self._by_body(lambda body, q, v: body.internal_force(q, v), q, v)
+        return jnp.concatenate([part.ravel() for part in parts])
 
     def stiff_force(self, q, v, t, *x):
         frames, total = self.frames(q, v), []
@@ -371,7 +405,7 @@ class AbstractMechanism(AbstractSystem):
             total.append(self._wrenches(frames, t, x[0] if x else self.x0, None, lambda element: element.stiff))
         if penalties := self._penalties(frames, t):
             held = [self.joint_groups[number] for number in penalties]
-            owner = [bodies[i] for group in held for bodies in group.bodies for i in group.moving(len(self.body_names))]
+            owner = [bodies[i] for group in held for bodies in group.bodies for i in group.moving(len(self.layout.frame_bodies))]
             wrenches = [wrench for _, wrench in penalties.values()]
             total.append(self._sum([w.force.reshape(-1, 3) for w in wrenches], [w.torque.reshape(-1, 3) for w in wrenches], owner))
         return self._generalize(q, jax.tree.map(lambda *parts: sum(parts), *total)) if total else jnp.zeros_like(q)

@@ -163,7 +163,7 @@ def _leaves(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
             yield (*path, field), specs.get(field), True
         elif value is None and field in specs:
             yield (*path, field), specs[field], False
-        elif isinstance(value, eqx.Module):
+        elif isinstance(value, eqx.Module) and not getattr(value, "unnamed", False):
             yield from _leaves(value, (*path, field))
 
 

@@ -85,6 +85,10 @@ def nonzero_vector(length: int | None = None) -> Parameter:
     return Parameter("1", shapes, nonzero, "has zero length: give a direction", optional=length is None)
 
 
+def nonzero_orientation() -> Parameter:
+    return Parameter("1", ((4,),), lambda p: (p * p).sum(-1) > 1e-12, "is zero: give a quaternion (scalar first) or a rotation matrix")
+
+
 def usable(value: Any, acceptable: Any) -> Any:
     """A traced value, NaN where it is not acceptable."""
     return jnp.where(acceptable, value, jnp.nan)

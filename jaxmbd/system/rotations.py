@@ -5,10 +5,12 @@ A point s of the body stands at r + A(p) s; the angular velocity is 2 E(p) p' in
 
 import functools
 import operator
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Float
 
 from .._numbers import Numbers
@@ -198,3 +200,18 @@ def quaternion_from_matrix(A: np.ndarray) -> np.ndarray:
     x, y, z, w = vectors[:, -1]
     p = np.array([w, x, y, z])
     return p if w >= 0 else -p
+
+
+def read_orientation(body: str, orientation: Any) -> Any:
+    """Euler parameters that a person gave, perhaps as a rotation matrix."""
+    if isinstance(orientation, Tracer):
+        return orientation
+    try:
+        given = np.asarray(orientation, dtype=float)
+    except (TypeError, ValueError):
+        return orientation  # whatever it is: the check that all parameters pass names the body
+    if given.shape == (3, 3):
+        if not np.allclose(given @ given.T, np.eye(3), atol=1e-6) or np.linalg.det(given) < 0:
+            raise ValueError(f"orientation of body {body!r} is not a rotation matrix (orthonormal with determinant +1).")
+        return quaternion_from_matrix(given)
+    return given

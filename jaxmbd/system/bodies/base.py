@@ -6,6 +6,9 @@ system evaluates by vmap. Coordinates q and rates v = q' of one body:
     PointMass    (x, y) or (x, y, z)
     PlanarBody   (x, y, angle)
     RigidBody    (x, y, z, e0, e1, e2, e3), with the row (e.e - 1) / 2 = 0 among the constraints
+    ModalBody    the same, and modal coordinates after them
+
+A body that deforms has points that elements attach to as to bodies: each is a frame of its own, which follows from the body's coordinates.
 """
 
 import abc
@@ -33,6 +36,8 @@ class AbstractBody(eqx.Module):
     """What pictures show, in the body's axes; the equations never see it. Empty: something that fits joints, contacts and inertia."""
     driven: ClassVar[bool] = False
     """Whether something unseen answers forces on it, and so works."""
+    deforms: ClassVar[bool] = False
+    """Whether it has forces within and energy stored by them."""
     observables: ClassVar[dict[str, Observable]] = BODY
     """What a run can be asked of it by name, besides what its parents list."""
 
@@ -55,9 +60,27 @@ class AbstractBody(eqx.Module):
     def are_lengths(self) -> tuple[bool, ...]:
         """Which coordinates are lengths (the others are angles or Euler parameters)."""
 
+    def coordinate_names(self) -> tuple[str, ...]:
+        """What a person calls the coordinates."""
+        lengths = self.are_lengths()
+        turns = lengths.count(False)
+        return (*"xyz"[: lengths.count(True)], *(["angle"] if turns == 1 else [f"e{i}" for i in range(turns)]))
+
     @abc.abstractmethod
     def frame(self, q: Array, v: Array) -> Frame:
         """The body as joints and forces see it."""
+
+    def point_names(self) -> tuple[str, ...]:
+        """The points of a body that deforms where something may attach."""
+        return ()
+
+    def points(self, q: Array, v: Array) -> Frame:
+        """These points as joints and forces see them, stacked."""
+        raise NotImplementedError  # asked of those that name points
+
+    def generalize_points(self, q: Array, force: Float[Array, "points 3"], torque: Float[Array, "points 3"]) -> Array:
+        """Forces and torques at these points as a force on the coordinates."""
+        raise NotImplementedError
 
     @abc.abstractmethod
     def mass_matrix(self, q: Array) -> Array:
@@ -96,6 +119,14 @@ class AbstractBody(eqx.Module):
     def velocity_force(self, q: Array, v: Array) -> Array:
         """The generalised force that is quadratic in the velocity, on the right-hand side."""
 
+    def internal_force(self, q: Array, v: Array) -> Array:
+        """Of a body that deforms: what its stiffness and damping do to the coordinates."""
+        return jnp.zeros_like(q)
+
+    def stored_energy(self, q: Array) -> Array:
+        """Of a body that deforms: what its stiffness stores [J]."""
+        return jnp.zeros(())
+
     @abc.abstractmethod
     def generalize(self, q: Array, force: Array, torque: Array) -> Array:
         """A force and a torque about the centre of mass as a force on the coordinates."""
@@ -107,3 +138,23 @@ class AbstractBody(eqx.Module):
     def normalize(self, q: Array, v: Array) -> tuple[Array, Array]:
         """The nearest (q, v) that satisfies `constraint` and its rate."""
         return q, v
+
+
+class Attachment:
+    """A point of a body that deforms, which elements take as a body."""
+
+    def __init__(self, body: AbstractBody, point: str, position: Any):
+        self.body, self.point, self.position = body, point, position
+        """position: m, in the ground's axes, of the undeformed body as it starts"""
+
+    @property
+    def name(self) -> str:
+        return point_name(self.body.name, self.point)
+
+    def __repr__(self) -> str:
+        return f"{self.body.name}.at({self.point!r})"
+
+
+def point_name(body: str, point: str) -> str:
+    """What a point of a body is called: "frame@mount"."""
+    return f"{body}@{point}"

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from ..._numbers import Numbers
 from ..frames import Frame
 from ..observable import EULER_PARAMETERS, TURNING, Observable
-from ..parameters import Parameter, is_traced, positive, vector
+from ..parameters import Parameter, is_traced, nonzero_orientation, positive, vector
 from ..rotations import (
     body_rates,
     cross,
@@ -20,7 +20,7 @@ from ..rotations import (
     half_turn,
     invert_symmetric,
     product,
-    quaternion_from_matrix,
+    read_orientation,
     rotation_matrix,
     to_body,
     to_ground,
@@ -97,12 +97,7 @@ class RigidBody(AbstractBody):
             converts=((3,),),
         ),
         "position": vector("m", 3),
-        "orientation": Parameter(
-            "1",
-            shapes=((4,),),
-            valid=lambda p: (p * p).sum(-1) > 1e-12,
-            requirement="is zero: give a quaternion (scalar first) or a rotation matrix",
-        ),
+        "orientation": nonzero_orientation(),
         "velocity": vector("m/s", 3),
         "angular_velocity": vector("rad/s", 3),
     }
@@ -125,7 +120,7 @@ class RigidBody(AbstractBody):
             mass=mass,
             inertia=inertia,
             position=position,
-            orientation=_read_orientation(name, orientation),
+            orientation=read_orientation(name, orientation),
             velocity=velocity,
             angular_velocity=angular_velocity,
         )
@@ -196,17 +191,3 @@ class RigidBody(AbstractBody):
         p = q[3:] / jnp.sqrt(fused_dot(q[3:], q[3:]))
         rates = v[3:] - p * fused_dot(p, v[3:])
         return jnp.concatenate([q[:3], p]), jnp.concatenate([v[:3], rates])
-
-
-def _read_orientation(name: str, orientation: Any) -> Any:
-    if is_traced(orientation):
-        return orientation
-    try:
-        given = np.asarray(orientation, dtype=float)
-    except (TypeError, ValueError):
-        return orientation  # whatever it is: the check that all parameters pass names the body
-    if given.shape == (3, 3):
-        if not np.allclose(given @ given.T, np.eye(3), atol=1e-6) or np.linalg.det(given) < 0:
-            raise ValueError(f"orientation of body {name!r} is not a rotation matrix (orthonormal with determinant +1).")
-        return quaternion_from_matrix(given)
-    return given

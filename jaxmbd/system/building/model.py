@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..bodies.base import AbstractBody
+from ..bodies.base import AbstractBody, point_name
 from ..checking import check_dimension
 from ..contact.base import AbstractContact
 from ..describing import describe_model
@@ -89,7 +89,8 @@ class Model:
         _warn_of_loose_bodies(self, fields)
 
         body_groups = tuple(BodyGroup(_stack(members), tuple(b.name for b in members)) for members in _by_kind(self.bodies))
-        order = {name: i for i, name in enumerate(name for group in body_groups for name in group.names)}
+        points = [point_name(name, point) for group in body_groups for name in group.names for point in group.body.point_names()]
+        order = {name: i for i, name in enumerate((*(name for group in body_groups for name in group.names), *points))}
         order[ground.name] = len(order)
         joint_groups = _groups([e for e in elements if isinstance(e, AbstractJoint)], order, planar)
         force_groups = _groups([e for e in elements if isinstance(e, AbstractForce)], order, planar, joint_groups)
@@ -143,6 +144,7 @@ def _check_names(model: Model, beams: Sequence[Beam]) -> None:
                 raise ValueError(f"the name {item.name!r} is used twice: by {seen[item.name]} and by a {kind}. Rename one.")
             seen[item.name] = f"a {kind}"
     known = {body.name: body for body in model.bodies}
+    known |= {point_name(body.name, point): body for body in model.bodies for point in body.point_names()}
     for element in (*model.joints, *model.forces):
         for position, name in enumerate(element.bodies):
             if name == ground.name:
@@ -193,7 +195,9 @@ def _differences(one: AbstractBody, other: AbstractBody) -> list[str]:
 
 def _warn_of_loose_bodies(model: Model, fields: Sequence[AbstractField]) -> None:
     touched = {name for e in (*model.joints, *model.forces) for name in e.bodies}
-    loose = [body.name for body in model.bodies if body.name not in touched]
+    loose = [
+        body.name for body in model.bodies if not touched & {body.name, *(point_name(body.name, point) for point in body.point_names())}
+    ]
     if loose and not fields:
         names = ", ".join(map(repr, loose))
         warnings.warn(f"no joint or force acts on body {names}: its centre of mass will keep its velocity.", stacklevel=4)

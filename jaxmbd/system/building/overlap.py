@@ -30,7 +30,7 @@ def check_overlaps(system: System, contacts: Sequence[AbstractContact]) -> None:
     share, name, bodies, depth, size, on_a_face = worst
     if not name:
         return
-    known = (*system.body_names, "ground")
+    known = (*system.frame_names, "ground")
     first, second = (known[i] for i in bodies)
     behind = (
         " The normal must point to the side where the other body is free: turn it round if it does not." if share > 1 and on_a_face else ""

@@ -20,7 +20,7 @@ from ..._numbers import Number
 from ..frames import Frame, Wrench
 from ..joints.penalties import row_coefficients
 from ..rotations import dot
-from ..stacked.groups import ElementGroup, map_elements
+from ..stacked.groups import BodyGroup, ElementGroup, map_elements
 from ..state import State
 
 if TYPE_CHECKING:
@@ -70,7 +70,8 @@ def workers(system: "AbstractMechanism") -> tuple[str, ...]:
     """Names, in the order of all arrays here."""
     groups = (*system.force_groups, *_held(system).values(), *_driven(system).values())
     rotors = [group for group in system.body_groups if group.body.driven]
-    return tuple(name for group in (*groups, *rotors) for name in group.names) + tuple(field.name for field in system.fields)
+    groups = (*groups, *rotors, *_deforming(system))
+    return tuple(name for group in groups for name in group.names) + tuple(field.name for field in system.fields)
 
 
 def stored(system: "AbstractMechanism", q: Array, t: Number) -> Float[Array, "workers"]:
@@ -83,7 +84,9 @@ def stored(system: "AbstractMechanism", q: Array, t: Number) -> Float[Array, "wo
     for group, rows in zip(_held(system).values(), system._joint_rows(q, t, penalty=True), strict=True):
         stiffness, _ = map_elements(lambda e, _, group=group: row_coefficients(e.penalty, group.row_lengths()), group.element, rows)
         parts.append(0.5 * jnp.sum(stiffness * rows**2, axis=1))
-    parts.append(jnp.zeros(len(workers(system)) - sum(part.shape[0] for part in parts) - len(system.fields), q.dtype))
+    deforming = [part for part, group in zip(_energies_within(system, q), system.body_groups, strict=True) if group.body.deforms]
+    rest = len(workers(system)) - sum(part.shape[0] for part in (*parts, *deforming)) - len(system.fields)
+    parts += [jnp.zeros(rest, q.dtype), *deforming]
     parts += [jnp.sum(system.each_in(field.potential, frames))[None] for field in system.fields]
     return jnp.concatenate(parts)
 
@@ -97,7 +100,7 @@ def efforts(system: "AbstractMechanism", state: State) -> Float[Array, "efforts"
 
 def flows(system: "AbstractMechanism", state: State, efforts: Array) -> Flows:
     q, v, t = state.q, state.v, state.t
-    frames, ground = system.frames(q, v), len(system.body_names)
+    frames, ground = system.frames(q, v), len(system.layout.frame_bodies)
     energy, rise = jax.jvp(lambda q, t: stored(system, q, t), (q, t), (v, jnp.ones_like(t)))
     multipliers, instead = jnp.split(efforts, [state.multipliers.shape[0]])
     wrenches = system._wrenches_by_group(frames, t, state.x, multipliers)
@@ -109,7 +112,10 @@ def flows(system: "AbstractMechanism", state: State, efforts: Array) -> Flows:
     given += [jnp.sum(driving[slices[name][2]])[None] for group in _driven(system).values() for name in group.names]
     if any(group.body.driven for group in system.body_groups):
         given += _drives(system, q, v, t, frames, acting)
-    given += [jnp.sum(dot(system.each_in(field.force, frames, t), frames.velocity[:-1]))[None] for field in system.fields]
+    if _deforming(system):
+        given += _powers_within(system, q, v)
+    velocity = frames.velocity[: len(system.body_names)]
+    given += [jnp.sum(dot(system.each_in(field.force, frames, t), velocity))[None] for field in system.fields]
     power = jnp.concatenate(given)
     if not penalties:
         return Flows(energy, power, power + rise)
@@ -133,6 +139,21 @@ def _losses(system: "AbstractMechanism", state: State, efforts: Array) -> Float[
             supplied += own.reshape(rate.shape) * slope
         parts.append(jnp.sum(supplied, axis=1))
     return jnp.concatenate(parts)
+
+
+def _deforming(system: "AbstractMechanism") -> list[BodyGroup]:
+    """The bodies that have energy within."""
+    return [group for group in system.body_groups if group.body.deforms]
+
+
+def _energies_within(system: "AbstractMechanism", q: Array) -> list[Array]:
+    """By group of bodies, what deformation stores."""
+    return system._by_body(lambda body, q: body.stored_energy(q), q) if _deforming(system) else [q[:0]] * len(system.body_groups)
+
+
+def _powers_within(system: "AbstractMechanism", q: Array, v: Array) -> list[Array]:
+    powers = system._by_body(lambda body, q, v: jnp.sum(v * body.internal_force(q, v)), q, v)
+    return [power for power, group in zip(powers, system.body_groups, strict=True) if group.body.deforms]
 
 
 def _held(system: "AbstractMechanism") -> dict[int, ElementGroup]:

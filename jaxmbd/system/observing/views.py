@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from ..bodies.base import AbstractBody
+from ..bodies.base import AbstractBody, point_name
 from ..contact.base import ContactLoads
 from ..flexible.segment import BeamSegment
 from ..frames import Frame, JointReaction, Wrench, embed
-from ..observable import BEAM, CONTACT, ENERGY, POINT, STORE, WORKER, Observable, Table, table_of
+from ..observable import BEAM, CONTACT, ENERGY, POINT, STORE, TURNING, WORKER, Observable, Table, table_of
 from ..stacked.groups import pick
 from ..state import State
 from .energy import Flows
@@ -127,6 +127,33 @@ class PointView:
         body = self._body
         velocity = lambda q, v: body.body.frame(q, v).point_velocity(self._local)  # noqa: E731
         return jax.jvp(velocity, (body.q, body.v), (body.v, body._acceleration))[1]
+
+
+class AttachmentView:
+    """A point of a body that deforms, where something may attach."""
+
+    def __init__(self, scene: Scene, body: str, place: int):
+        self._body, self._place = scene.view(f"{body}.", lambda scene: BodyView(scene, body)), place
+
+    def _frame(self, q: Array, v: Array) -> Frame:
+        return jax.tree.map(lambda leaf: leaf[self._place], self._body.body.points(q, v))
+
+    @cached_property
+    def frame(self) -> Frame:
+        return self._frame(self._body.q, self._body.v)
+
+    @cached_property
+    def position(self) -> Float[Array, "3"]:
+        return self.frame.position
+
+    @cached_property
+    def velocity(self) -> Float[Array, "3"]:
+        return self.frame.velocity
+
+    @cached_property
+    def acceleration(self) -> Float[Array, "3"]:
+        body = self._body
+        return jax.jvp(lambda q, v: self._frame(q, v).velocity, (body.q, body.v), (body.v, body._acceleration))[1]
 
 
 class ElementView:
@@ -259,6 +286,9 @@ def owners_of_mechanism(system: "AbstractMechanism") -> dict[str, Owner]:
         for name in group.names:
             point = functools.partial(_point, system, name) if group.body.has_orientation else None
             found[name] = Owner(own, lambda scene, name=name: BodyView(scene, name), point)
+            for place, where in enumerate(group.body.point_names()):
+                seen = (name, place)
+                found[point_name(name, where)] = Owner(POINT | TURNING, lambda scene, seen=seen: AttachmentView(scene, *seen))
     for groups, is_joint in ((system.joint_groups, True), (system.force_groups, False)):
         for number, group in enumerate(groups):
             own = table(group.element, 0 if is_joint else system.layout.forces[number].states)

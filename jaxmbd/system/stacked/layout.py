@@ -23,13 +23,15 @@ class BodyKind(NamedTuple):
     """which entries of its `to_motion` are"""
     owns_row: bool
     """whether each owns a constraint row"""
+    points: int = 0
+    """how many points each has where elements attach, besides itself"""
 
 
 class ElementKind(NamedTuple):
     """The joints or forces of a group."""
 
     bodies: tuple[tuple[int, ...], ...]
-    """of each, by number; the one after the last is the ground"""
+    """of each, by the number of its frame: bodies, then points of bodies, then the ground"""
     joints: tuple[tuple[tuple[int, int], ...], ...]
     """of forces that depend on reactions, for each: groups of joints and places in them"""
     row_lengths: tuple[bool, ...]
@@ -55,7 +57,10 @@ class Layout:
     @staticmethod
     def of(bodies: Sequence[BodyGroup], joints: Sequence[ElementGroup], forces: Sequence[ElementGroup]) -> "Layout":
         return Layout(
-            tuple(BodyKind(len(g.names), g.body.are_lengths(), g.body.motion_lengths(), g.has_constraint()) for g in bodies),
+            tuple(
+                BodyKind(len(g.names), g.body.are_lengths(), g.body.motion_lengths(), g.has_constraint(), len(g.body.point_names()))
+                for g in bodies
+            ),
             tuple(
                 ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angle_count, g.stiff, g.velocity_rows())
                 for g in joints
@@ -80,6 +85,15 @@ class Layout:
     def body_slices(self) -> tuple[slice, ...]:
         """Of every body, its coordinates in q."""
         return _slices([len(kind.are_lengths) for kind in self.bodies for _ in range(kind.count)])
+
+    @cached_property
+    def frame_bodies(self) -> tuple[int, ...]:
+        """Of every frame but the ground's, the body that it belongs to: bodies first, then their points."""
+        points, first = [], 0
+        for kind in self.bodies:
+            points += [first + i for i in range(kind.count) for _ in range(kind.points)]
+            first += kind.count
+        return (*range(first), *points)
 
     @cached_property
     def coordinate_bodies(self) -> tuple[int, ...]:
@@ -147,10 +161,10 @@ class Layout:
     @cached_property
     def coupling(self) -> np.ndarray:
         """Which equations (of motion, rows, states) may depend on which coordinates. Bodies are coupled by the elements between them."""
-        slices = (*self.body_slices, slice(0, 0))  # the ground has no coordinates
+        slices = (*(self.body_slices[body] for body in self.frame_bodies), slice(0, 0))  # the ground has no coordinates
         n, rows = len(self.coordinate_lengths), len(self.row_lengths)
         motion, held, states = np.zeros((n, n), bool), np.zeros((rows, n), bool), []
-        for where in slices:
+        for where in self.body_slices:
             motion[where, where] = True
         for kind in (*self.joints, *self.forces):
             for place, bodies in enumerate(kind.bodies):
@@ -182,8 +196,8 @@ class Layout:
     @cached_property
     def stiff_bodies(self) -> tuple[int, ...]:
         """Those that penalty joints and stiff forces act on, by number."""
-        touched = {body for kind in (*self.joints, *self.forces) if kind.stiff for bodies in kind.bodies for body in bodies}
-        return tuple(sorted(touched - {len(self.body_slices)}))
+        touched = {frame for kind in (*self.joints, *self.forces) if kind.stiff for frames in kind.bodies for frame in frames}
+        return tuple(sorted({self.frame_bodies[frame] for frame in touched - {len(self.frame_bodies)}}))
 
     @cached_property
     def stiff_coordinates(self) -> tuple[int, ...]:
@@ -208,7 +222,8 @@ class Layout:
     @cached_property
     def stiff_part(self) -> "Layout":
         """These bodies, and what is stiff between them."""
-        number = {body: i for i, body in enumerate((*self.stiff_bodies, len(self.body_slices)))}
+        kept = [frame for frame, body in enumerate(self.frame_bodies) if body in self.stiff_bodies]
+        number = {frame: i for i, frame in enumerate((*kept, len(self.frame_bodies)))}
 
         def moved(kinds: tuple[ElementKind, ...]) -> tuple[ElementKind, ...]:
             return tuple(k._replace(bodies=tuple(tuple(number[b] for b in own) for own in k.bodies)) for k in kinds if k.stiff)
