@@ -158,7 +158,7 @@ def test_a_design_is_projected_on_frozen_shapes_with_derivatives():
             expected = float(above - below) / (2 * step)
             assert float(derivative) == pytest.approx(expected, rel=2e-4, abs=1e-6 * abs(float(above)) / point[argument])
     by_modulus = slopes[2][1]
-    assert float(by_modulus) == pytest.approx(0.5 * reduced.frequencies[0] / MODULUS, rel=1e-6)
+    assert float(by_modulus) == pytest.approx(0.5 * float(reduced.frequencies[0]) / MODULUS, rel=1e-6)
 
 
 def lopsided():

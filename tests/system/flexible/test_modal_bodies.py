@@ -142,7 +142,7 @@ def test_a_clamped_tube_bends_and_swings_as_beam_theory_says():
     assert worst[0].stress == pytest.approx((10 * LENGTH + 0.5 * line) * 0.01 / second, rel=1e-2)  # weight within elements is not seen
     assert worst[0].stress > worst[1].stress > worst[2].stress
     assert at_rest.stress("tube").shape == (2, 2 * 8 * 10)
-    swings = np.sort(np.abs(np.asarray(mbd.eigenvalues(system, rest))))
+    swings = 2 * np.pi * mbd.eigenvalues(system, rest).frequencies
     first = 1.875104**2 * np.sqrt(MODULUS * second / (DENSITY * area)) / LENGTH**2
     assert np.abs(swings / first - 1).min() < 5e-3
 
