@@ -114,8 +114,8 @@ from .system.elements import ground as ground
 from .system.equations import AbstractSystem as AbstractSystem
 from .system.equations import free_acceleration as free_acceleration
 from .system.flexible.beam import Beam as Beam
-from .system.flexible.section import Section as Section
 from .system.flexible.modal import ModalBody as ModalBody
+from .system.flexible.section import Section as Section
 from .system.forces.base import AbstractField as AbstractField
 from .system.forces.base import AbstractForce as AbstractForce
 from .system.forces.drag import AirDrag as AirDrag

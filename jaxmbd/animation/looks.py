@@ -36,7 +36,7 @@ class Looks:
 
     def __init__(self, system: System, up: np.ndarray):
         self.system, self.up = system, up
-        self.ground = len(system.body_names)
+        self.ground = len(system.frame_names)  # as elements count: bodies, their points, the ground
         self.given = dict(system.looks)
         self.attached: dict[int, list[np.ndarray]] = defaultdict(list)
         """points of joints and springs, in their bodies' axes"""
