@@ -149,7 +149,8 @@ class Problem:
         errors, slopes, failed = [], [], []
         for group, present, mine in zip(self.groups, self.data.present, own, strict=True):
             found = self.predictor(group, u, mine)
-            codes = np.where(np.isin(found.result, _FINE), 0, np.where(found.result < 0, -1, found.result))
+            fine = [int(results.number(code)) for code in _FINE]  # not at import: JAX would have begun before `fuse_loops`
+            codes = np.where(np.isin(found.result, fine), 0, np.where(found.result < 0, -1, found.result))
             there = present > 0
             error = np.where(there, found.values - np.asarray(group.batch.measured), 0.0)
             slope = np.where(there[..., None], found.slopes, 0.0)
@@ -372,7 +373,7 @@ def _early(present: np.ndarray, share: float) -> np.ndarray:
     return present * (np.arange(present.shape[2])[None, :] < np.maximum(np.ceil(share * rows), 2)[:, None])[:, None, :]
 
 
-_FINE = tuple(results.number(code).item() for code in (RESULTS.successful, RESULTS.event_occurred))
+_FINE = (RESULTS.successful, RESULTS.event_occurred)
 
 
 def _passing(u: np.ndarray, costs: np.ndarray, level: float) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""The reproductions of `benchmarks/reproduce.py`, a module for each paper."""
