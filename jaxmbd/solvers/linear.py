@@ -148,7 +148,7 @@ def small_solve(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Floa
 def _inverse(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     if matrix.shape[-1] > SIDE_BY_SIDE:
         return jnp.linalg.inv(matrix)
-    return _gauss_jordan(matrix[..., None], jnp.eye(matrix.shape[-1], dtype=matrix.dtype)[..., None])[..., 0]
+    return gauss_jordan(matrix[..., None], jnp.eye(matrix.shape[-1], dtype=matrix.dtype)[..., None])[..., 0]
 
 
 @_inverse.def_vmap
@@ -159,13 +159,13 @@ def _inverse_of_many(axis_size, in_batched, matrices):
         return jnp.linalg.inv(matrices), True
     lanes, n, _ = matrices.shape
     identity = jnp.broadcast_to(jnp.eye(n, dtype=matrices.dtype)[..., None], (n, n, lanes))
-    return jnp.moveaxis(_gauss_jordan(jnp.moveaxis(matrices, 0, -1), identity), -1, 0), True
+    return jnp.moveaxis(gauss_jordan(jnp.moveaxis(matrices, 0, -1), identity), -1, 0), True
 
 
 @custom_vmap
 def eliminate(matrix: Float[Array, "n n"], right: Float[Array, "n k"]) -> Float[Array, "n k"]:
     """matrix^-1 right, without calls into LAPACK."""
-    return _gauss_jordan(matrix[..., None], right[..., None])[..., 0]
+    return gauss_jordan(matrix[..., None], right[..., None])[..., 0]
 
 
 @eliminate.def_vmap
@@ -174,10 +174,10 @@ def _eliminate_many(axis_size, in_batched, matrices, rights):
         jnp.moveaxis(part, 0, -1) if batched else jnp.broadcast_to(part[..., None], (*part.shape, axis_size))
         for part, batched in zip((matrices, rights), in_batched, strict=True)
     )
-    return jnp.moveaxis(_gauss_jordan(*last), -1, 0), True
+    return jnp.moveaxis(gauss_jordan(*last), -1, 0), True
 
 
-def _gauss_jordan(matrices: Float[Array, "n n lanes"], rights: Float[Array, "n k lanes"]) -> Float[Array, "n k lanes"]:
+def gauss_jordan(matrices: Float[Array, "n n lanes"], rights: Float[Array, "n k lanes"]) -> Float[Array, "n k lanes"]:
     """Solutions by elimination with row pivoting, the lanes last so that every operation runs along them.
 
     Singular matrices give infinities or NaN, as they do in LAPACK.
