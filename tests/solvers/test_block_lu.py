@@ -61,7 +61,7 @@ GRAPHS = {
 
 def made_sparse(graph, last=()):
     """Where blocks are, the plan, and blocks with regular pivots."""
-    where, plan = analyse(*graph, last)
+    where, plan = analyse(graph[0], graph[1], last)
     blocks = default_rng(0).normal(size=(len(where.rows), B, B))
     around = np.bincount(where.rows, minlength=graph[0])
     blocks[where.rows == where.columns] += 3.0 * around[:, None, None] * np.eye(B)

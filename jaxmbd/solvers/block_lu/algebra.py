@@ -8,10 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from ..._numbers import Numbers
 from ..algebra import AbstractAlgebra
 from ..scaling import Scaling
-from .analysis import Blocks, Plan
+from .analysis import Blocks, Plan, Table
 from .numeric import Factors, factorize, no_factors, solve
 
 _MOST_CORRECTIONS = 40
@@ -21,12 +20,12 @@ class BlockAlgebra(AbstractAlgebra):
     """A matrix is an array (slots, b, b) of blocks. Nodes that are smaller than b have ones on the rest of their diagonal."""
 
     plan: Plan
-    rows: Int[Numbers, "slots"]
+    rows: Int[Table, "slots"]
     """nodes whose equations the blocks are part of"""
-    columns: Int[Numbers, "slots"]
-    index: Int[Numbers, "nodes b"]
+    columns: Int[Table, "slots"]
+    index: Int[Table, "nodes b"]
     """where the entries of the nodes stand in a vector; its length for those that nothing stands for"""
-    back: Int[Numbers, "n"]
+    back: Int[Table, "n"]
     """where the entries of a vector stand in the nodes, these as one array"""
     lead: int = eqx.field(static=True)
     """so many first rows and columns of a pivot are regular by themselves"""

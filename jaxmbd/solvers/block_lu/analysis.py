@@ -6,14 +6,14 @@ and thin branches of a tree. What remains at the end is a small dense matrix, th
 become one loop, so that the length of the program does not grow with the number of nodes; what is large keeps its own shape.
 """
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import equinox as eqx
+import jax
 import numpy as np
-from jaxtyping import Int
-
-from ..._numbers import Numbers
+from jaxtyping import Array, Int
 
 ROOT = 5
 """So many nodes are left for the dense root, at least."""
@@ -22,13 +22,16 @@ _DENSE = 0.6
 _WASTE = 0.1
 """Rounds share a shape as long as the padding costs less than this part of the whole factorisation."""
 
+Table = Array | np.ndarray
+"""Of numpy as it is made, of JAX in a program."""
+
 
 class Sums(eqx.Module):
     """Sums of contributions by their target. Targets with about as many contributions share a table, whose rows are filled up with the number
     of contributions (a zero is found there): a hub does not widen the rows of all others."""
 
-    tables: tuple[Int[Numbers, "*rounds _ _"], ...]
-    places: Int[Numbers, "*rounds targets"]
+    tables: tuple[Int[Table, "*rounds _ _"], ...]
+    places: Int[Table, "*rounds targets"]
     """of each target among the rows of all tables; the row after the last is a zero"""
 
 
@@ -37,24 +40,24 @@ class Rounds(eqx.Module):
     are those at the beginning of the round; the number after the last stands for zeros, of pivots the one after that for ones on the diagonal.
     """
 
-    pivots: Int[Numbers, "*rounds m"]
+    pivots: Int[Table, "*rounds m"]
     """slots"""
-    right: Int[Numbers, "*rounds m d"]
+    right: Int[Table, "*rounds m d"]
     """slots of the blocks beside a pivot"""
-    below: Int[Numbers, "*rounds m d"]
+    below: Int[Table, "*rounds m d"]
     """slots of the blocks under a pivot"""
-    old: Int[Numbers, "*rounds slots"]
+    old: Int[Table, "*rounds slots"]
     """the slot in which a block stood before"""
     fill: Sums
     """of the m d d products, by slot"""
-    eliminated: Int[Numbers, "*rounds m"]
+    eliminated: Int[Table, "*rounds m"]
     """nodes"""
-    kept: Int[Numbers, "*rounds nodes"]
-    neighbours: Int[Numbers, "*rounds m d"]
+    kept: Int[Table, "*rounds nodes"]
+    neighbours: Int[Table, "*rounds m d"]
     """among the kept"""
     incoming: Sums
     """of the m d products with vectors, by kept node"""
-    order: Int[Numbers, "*rounds all"]
+    order: Int[Table, "*rounds all"]
     """of the nodes at the beginning, among the kept ones followed by the eliminated"""
 
 
@@ -63,7 +66,7 @@ class Plan(eqx.Module):
 
     rounds: tuple[Rounds, ...]
     """their tables; those of loops have an axis more"""
-    root: Int[Numbers, "r r"]
+    root: Int[Table, "r r"]
     """slots of the blocks that remain"""
 
     @property
@@ -233,15 +236,10 @@ def _sums(members: list[list[int]], targets: int, nothing: int) -> Sums:
 
 def _stacked(rounds: list[Rounds]) -> Rounds:
     """With an axis more. Sums are brought to one shape first: a table for every width that any of them has."""
-    for name, nothing in (("fill", rounds[0].right.size * rounds[0].right.shape[1]), ("incoming", rounds[0].right.size)):
-        alike = _alike([getattr(r, name) for r in rounds], nothing)
-        rounds = [eqx.tree_at(lambda r, name=name: getattr(r, name), r, s) for r, s in zip(rounds, alike, strict=True)]
-    fields = {name: [getattr(r, name) for r in rounds] for name in vars(rounds[0])}
-    stacked = {name: np.stack(values) for name, values in fields.items() if name not in ("fill", "incoming")}
-    for name in ("fill", "incoming"):
-        tables = tuple(np.stack(tables) for tables in zip(*(s.tables for s in fields[name]), strict=True))
-        stacked[name] = Sums(tables, np.stack([s.places for s in fields[name]]))
-    return Rounds(**stacked)
+    m, d = rounds[0].right.shape
+    fill, incoming = _alike([r.fill for r in rounds], m * d * d), _alike([r.incoming for r in rounds], m * d)
+    alike = [dataclasses.replace(r, fill=f, incoming=i) for r, f, i in zip(rounds, fill, incoming, strict=True)]
+    return jax.tree.map(lambda *tables: np.stack(tables), *alike)
 
 
 def _alike(sums: list[Sums], nothing: int) -> list[Sums]:
