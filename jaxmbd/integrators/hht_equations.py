@@ -1,5 +1,7 @@
 """The equations of one step of the Hilber-Hughes-Taylor method, and of its special cases (Negrut et al. 2005)."""
 
+from typing import TYPE_CHECKING, cast
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,7 @@ from jaxtyping import Array, Float
 from .._numbers import Numbers
 from ..solvers import coloring
 from ..solvers.scaling import Scaling, held_rows
+from ..system.blocks.jacobian import Point, Slopes, motion_jacobian
 from ..system.equations import (
     AbstractSystem,
     constraint_jacobian,
@@ -21,6 +24,9 @@ from ..system.equations import (
 from ..system.state import State
 from .common import along_constraints
 from .implicit import AbstractMotionEquations, Places
+
+if TYPE_CHECKING:
+    from ..system.mechanism import AbstractMechanism
 
 
 class Averages(eqx.Module):
@@ -199,8 +205,13 @@ class HHTEquations(AbstractMotionEquations):
         where = self.fields()
         return Places(where["acceleration"], where["acceleration"], where["multipliers"], 1.0 / (1.0 + self.c.alpha))
 
+    def algebra(self):
+        return self.system.algebra()
+
     def jacobian(self, z: Array) -> Array:
         (n, m), kept = self.sizes, self.old.memory.kept_rows
+        if self.system.blocks() is not None:
+            return self._blocks(z)
         pattern = self.system.coupling()
         moving = coloring.jacobian(lambda da: self.residual(jnp.concatenate([da, z[n:]])), z[:n], pattern)
         if self.system.multiplier_forces():
@@ -216,6 +227,13 @@ class HHTEquations(AbstractMotionEquations):
         if z.shape[0] > n + m:
             columns.append(jax.jacfwd(lambda dr: self.residual(jnp.concatenate([z[: n + m], dr])))(z[n + m :]))
         return jnp.concatenate(columns, axis=1)
+
+    def _blocks(self, z: Array) -> Array:
+        new, kept, h, c = self.new_state(z), self.old.memory.kept_rows, self.h, self.c
+        at = Point(new.t, new.q, new.v, new.acceleration, new.x, kept * new.multipliers, kept)
+        place = c.beta * h**2
+        slopes = Slopes(place, c.gamma * h, 1.0 / (1.0 + c.alpha), c.rho * h, 1.0 / (1.0 + c.state_alpha), place)
+        return motion_jacobian(cast("AbstractMechanism", self.system), at, slopes)
 
 
 def _velocity(system: AbstractSystem, old: State, ratio: Array) -> Array:

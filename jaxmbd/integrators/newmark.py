@@ -116,7 +116,8 @@ class AbstractNewmark(AbstractIntegrator):
         state = dataclasses.replace(state, method=Averages(state.acceleration, state.state_rate, jnp.zeros(())))
         unknowns = jnp.concatenate([state.acceleration, state.multipliers, state.state_rate])
         predictor, none = Predictor.begin(state.t, unknowns), Change(jnp.zeros_like(state.q), jnp.zeros_like(state.x), jnp.zeros(()))
-        return state, frozen(NewmarkScratch(predictor, StepJacobian.nothing(unknowns.shape[0]), Largest.at(state), none, none))
+        jacobian = StepJacobian.nothing(unknowns.shape[0], system.algebra())
+        return state, frozen(NewmarkScratch(predictor, jacobian, Largest.at(state), none, none))
 
     def first_step(self, system: AbstractSystem, state: State) -> Array:
         weight = coordinate_weights(system, self.length_scale, jnp.abs(state.q))

@@ -119,20 +119,29 @@ class DoublePendulumInAngles(AbstractSystem):
         return run.y[:2].T
 
 
-def chain(n: int = 8, spatial: bool = True) -> Model:
+def chain(n: int = 8, spatial: bool = True, closed: bool = False) -> Model:
     """A straight chain of n rods, released from rest at 30 degrees to the vertical; gravity 9.81 m/s^2 along -y.
 
     Every rod is uniform, 0.25 m long, 0.1 kg, hinged about z. The motion is plane; in space (the default) the rods
-    are rigid bodies, 7 n coordinates and 6 n constraints. Names: link1 ... linkn, hinge1 ... hingen, gravity.
+    are rigid bodies, 7 n coordinates and 6 n constraints. With `closed`, the rods are a regular polygon (n at least 3)
+    that hangs by one corner: its last hinge, between the last rod's end and the ground, closes the loop; in space, it
+    has three redundant rows. Names: link1 ... linkn, hinge1 ... hingen (and hinge n + 1, if closed), gravity.
     """
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise ValueError(f"a chain needs a whole number n of links, at least 1, got {n!r}.")
-    length, angle = 0.25, -np.pi / 3
-    pitch = length * np.array([np.cos(angle), np.sin(angle)])
+    if closed and n < 3:
+        raise ValueError(f"a closed chain needs at least 3 links, got {n}.")
+    length, angles = 0.25, np.full(n, -np.pi / 3)
+    if closed:
+        angles = -np.pi / 3 + 2 * np.pi / n * np.arange(n)
+    pitches = length * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    corners = np.concatenate([np.zeros((1, 2)), np.cumsum(pitches, axis=0)])
     links: list[PlanarBody | RigidBody] = []
     hinges: list[Revolute] = []
-    for i in range(n):
-        link = rod(f"link{i + 1}", 0.1, length, i * pitch, angle, spatial=spatial)
-        hinges.append(hinge(f"hinge{i + 1}", links[-1] if links else ground, link, i * pitch, spatial))
+    for i, (corner, angle) in enumerate(zip(corners[:-1], angles, strict=True)):
+        link = rod(f"link{i + 1}", 0.1, length, corner, float(angle), spatial=spatial)
+        hinges.append(hinge(f"hinge{i + 1}", links[-1] if links else ground, link, corner, spatial))
         links.append(link)
+    if closed:
+        hinges.append(hinge(f"hinge{n + 1}", links[-1], ground, corners[0], spatial))
     return Model(links, hinges, [gravity(spatial)])

@@ -1,5 +1,7 @@
 """A consistent start: positions, velocities, accelerations and multipliers that satisfy the equations and each other."""
 
+from typing import TYPE_CHECKING, cast
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,10 +11,12 @@ from .._precision import attainable
 from ..solvers.linear import solve_once
 from ..solvers.roots import AbstractEquations, implicit_root
 from .balance import accelerations
+from .blocks.start import nearest_position, nearest_velocity, solve_saddle
 from .equations import (
     AbstractSystem,
     constraint,
     constraint_and_force,
+    constraint_curvature,
     constraint_jacobian,
     constraint_rate,
     count_rows,
@@ -20,9 +24,13 @@ from .equations import (
     initial_states,
     saddle_matrix,
     state_rate,
+    total_force,
 )
 from .redundancy import choose_rows
 from .state import Memory, State
+
+if TYPE_CHECKING:
+    from .mechanism import AbstractMechanism
 
 
 class Violation(eqx.Module):
@@ -39,6 +47,8 @@ class Violation(eqx.Module):
 
 def keep_rows(system: AbstractSystem, q: Array, t: Array, kept: Array) -> Array:
     """Updates the choice of constraint rows; all of them unless the system is known to have redundant ones."""
+    if (structure := system.blocks()) is not None:
+        return jnp.asarray(structure.kept)  # chosen at build
     if not system.may_be_redundant():
         return kept
     essential = jnp.asarray(system.essential_rows(), dtype=float)
@@ -83,6 +93,8 @@ def project_position(system: AbstractSystem, q: Array, t: Array, kept: Array) ->
 
     The iteration drops the curvature of Phi from the derivative of the equations, the implicit derivative of the result does not.
     """
+    if system.blocks() is not None:
+        return nearest_position(cast("AbstractMechanism", system), q, t, kept, _NEGLIGIBLE)
     n, kept = q.shape[0], kept * holds_positions(system)
     weight = projection_metric(system.mass(q), constraint_jacobian(system, q, t), kept)
 
@@ -132,12 +144,19 @@ def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory
     kept = keep_rows(system, q, t, memory.kept_rows)
     q, assembled = project_position(system, q, t, kept)
     kept = keep_rows(system, q, t, kept)
-    mass, jacobian = system.mass(q), constraint_jacobian(system, q, t)
-    weight = projection_metric(mass, jacobian, kept)
-    drive = constraint_rate(system, q, jnp.zeros_like(v), t)
-    v = solve_once(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
-    a, multipliers, balanced = accelerations(system, q, v, t, x, kept, saddle_matrix(mass, jacobian, kept))
-    violation = Violation(jnp.abs(constraint(system, q, t)), jnp.abs(jacobian @ v + drive), balanced)
+    if system.blocks() is not None:
+        mechanism = cast("AbstractMechanism", system)
+        v = nearest_velocity(mechanism, q, v, t, kept)
+        forces, rows = total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)
+        a, multipliers = solve_saddle(mechanism, q, t, kept, forces, rows)
+        balanced = jnp.array(True)
+    else:
+        mass, jacobian = system.mass(q), constraint_jacobian(system, q, t)
+        weight = projection_metric(mass, jacobian, kept)
+        drive = constraint_rate(system, q, jnp.zeros_like(v), t)
+        v = solve_once(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
+        a, multipliers, balanced = accelerations(system, q, v, t, x, kept, saddle_matrix(mass, jacobian, kept))
+    violation = Violation(jnp.abs(constraint(system, q, t)), jnp.abs(constraint_rate(system, q, v, t)), balanced)
     memory = Memory(system.angles(q), kept)
     state = State(t, q, v, x, multipliers, a, state_rate(system, x, q, v, t), memory)
     return state, violation, assembled

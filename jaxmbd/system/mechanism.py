@@ -11,6 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from .._numbers import Number
+from ..solvers.algebra import DENSE
+from .blocks.structure import Structure
 from .bodies.base import point_name
 from .equations import AbstractSystem
 from .forces.base import AbstractField, AbstractForce
@@ -36,6 +38,7 @@ class AbstractMechanism(AbstractSystem):
     redundant: eqx.AbstractVar[bool]
     redundant_rows: eqx.AbstractVar[int | None]
     geometry: eqx.AbstractVar[Geometry]
+    structure: eqx.AbstractVar[Structure | None]
     last_angles: eqx.AbstractVar[Float[Array, "angles"] | None]
 
     # --- observables by name ----------------------------------------------------------------------------------------------------------
@@ -98,6 +101,12 @@ class AbstractMechanism(AbstractSystem):
 
     def coupling(self):
         return self.layout.coupling
+
+    def blocks(self):
+        return self.structure
+
+    def algebra(self):
+        return DENSE if self.structure is None else self.structure.algebra
 
     def may_be_redundant(self):
         return self.redundant
@@ -196,6 +205,10 @@ class AbstractMechanism(AbstractSystem):
             dense = dense.at[index[:, :, None], index[:, None, :]].set(block)
             start += n * width
         return dense
+
+    def mean_inertia(self, q):
+        diagonals = self._by_body(lambda body, q: jnp.diagonal(body.mass_matrix(q)), q)
+        return jnp.mean(jnp.concatenate([diagonal.ravel() for diagonal in diagonals]))
 
     def mass_product(self, q, a):
         products = self._by_body(lambda body, q, a: body.mass_product(q, a), q, a)

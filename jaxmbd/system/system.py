@@ -9,6 +9,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from . import naming
+from .blocks.structure import Structure
 from .describing import describe_system
 from .files import model_files
 from .files.parts import parts_of
@@ -38,6 +39,8 @@ class System(AbstractMechanism):
     """The joints of such loops, as far as the initial configuration shows: their reactions are not unique."""
     redundant_rows: int | None = eqx.field(static=True, default=None)
     """How many rows follow from others; None: could not be counted at build."""
+    structure: Structure | None = None
+    """for large mechanisms; None: matrices are dense"""
     looks: tuple[tuple[str, tuple[AbstractShape, ...]], ...] = eqx.field(static=True, default=())
     """Shapes for pictures, of the ground and of bodies by name; like names they are not part of what is compiled."""
 
@@ -159,6 +162,10 @@ class Prepared(AbstractMechanism):
     @property
     def layout(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.system.layout
+
+    @property
+    def structure(self):  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.system.structure
 
     @property
     def redundant(self):  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from ..solvers.algebra import DENSE, AbstractAlgebra
 from .observing.energy import Flows, flows_of_equations
 from .observing.views import Owner, owners_of_equations
 from .state import Memory, State
 
 if TYPE_CHECKING:
+    from .blocks.structure import Structure
     from .equations import AbstractSystem
 
 
@@ -140,6 +142,18 @@ class AbstractWorkings(eqx.Module):
     def coupling(self) -> np.ndarray | None:
         """Which equations (of motion, constraint rows, differential states) may depend on which coordinates; None: all on all."""
         return None
+
+    def blocks(self) -> "Structure | None":
+        """The equations as a graph of small blocks, if they are to be solved so; None: by dense matrices."""
+        return None
+
+    def algebra(self) -> AbstractAlgebra:
+        """Of matrices with the pattern of the equations, for unknowns (of motion, multipliers, of states)."""
+        return DENSE
+
+    def mean_inertia(self, q: Array) -> Float[Array, ""]:
+        """The mean of the diagonal of M."""
+        return jnp.mean(jnp.diagonal(self._equations.mass(q)))
 
     def may_be_redundant(self) -> bool:
         """Whether rows of Phi may depend on each other, so that integrators must look for a subset that does not."""

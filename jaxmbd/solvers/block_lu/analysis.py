@@ -221,6 +221,11 @@ def _filled(rows: list, shape: tuple[int, ...], nothing: int) -> np.ndarray:
     return table
 
 
+def sums_of(members: Sequence[Sequence[int]], nothing: int) -> Sums:
+    """Of contributions by target; `nothing` is the number of contributions."""
+    return _sums([list(own) for own in members], len(members), nothing)
+
+
 def _sums(members: list[list[int]], targets: int, nothing: int) -> Sums:
     classes: dict[int, list[int]] = {}
     for target, own in enumerate(members):

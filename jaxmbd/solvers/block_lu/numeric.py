@@ -88,7 +88,8 @@ def _sized(x: Array, count: int) -> Array:
     return x[:count] if x.shape[0] >= count else jnp.concatenate([x, jnp.zeros((count - x.shape[0], *x.shape[1:]), x.dtype)])
 
 
-def _summed(sums: Sums, contributions: Array) -> Array:
+def summed(sums: Sums, contributions: Array) -> Array:
+    """By target."""
     found, padded = [], _with_zero(contributions)
     for table in sums.tables:
         parts = padded[table]
@@ -104,14 +105,14 @@ def _eliminate(tables: Rounds, blocks: Array, lead: int) -> tuple[Array, Elimina
     right = jnp.swapaxes(padded[tables.right], 1, 2).reshape(m, b, d * b)
     up = inverse @ right
     products = (below @ up).reshape(m, d, b, d, b).swapaxes(2, 3).reshape(m * d * d, b * b)
-    left = padded.reshape(-1, b * b)[tables.old] - _summed(tables.fill, products)
+    left = padded.reshape(-1, b * b)[tables.old] - summed(tables.fill, products)
     return left.reshape(-1, b, b), Eliminated(jnp.concatenate([inverse, below @ inverse], axis=1), up)
 
 
 def _down(tables: Rounds, factors: Eliminated, right: Array) -> tuple[Array, Array]:
     b, padded = right.shape[1], _with_zero(right)
     both = jnp.einsum("mij,mj->mi", factors.down, padded[tables.eliminated])
-    return padded[tables.kept] - _summed(tables.incoming, both[:, b:].reshape(-1, b)), both[:, :b]
+    return padded[tables.kept] - summed(tables.incoming, both[:, b:].reshape(-1, b)), both[:, :b]
 
 
 def _up(tables: Rounds, factors: Eliminated, y: Array, x: Array) -> Array:
@@ -123,7 +124,7 @@ def _down_transposed(tables: Rounds, factors: Eliminated, right: Array) -> tuple
     b, padded = right.shape[1], _with_zero(right)
     y = padded[tables.eliminated]
     passed_on = jnp.einsum("mij,mi->mj", factors.up, y).reshape(-1, b)
-    return padded[tables.kept] - _summed(tables.incoming, passed_on), y
+    return padded[tables.kept] - summed(tables.incoming, passed_on), y
 
 
 def _up_transposed(tables: Rounds, factors: Eliminated, y: Array, x: Array) -> Array:

@@ -4,17 +4,20 @@ Points and axes are given at the initial configuration, so the constraints usual
 not (a given length, a motion that starts elsewhere) are the positions assembled first.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from ..._compiling import compiled_in_haste
 from ..._precision import attainable
+from ..blocks.jacobian import saddle_blocks
 from ..equations import constraint, constraint_jacobian, constraint_rate
 from ..initial import first_memory, project_position
 from ..redundancy import choose_rows
 from ..system import System
+from .sparse_rank import combinations, constraint_rows, independent_rows
 
 _SATISFIED = attainable(1e-9)
 _CONFLICT = attainable(1e-7, 100.0)
@@ -22,6 +25,8 @@ _CONFLICT = attainable(1e-7, 100.0)
 
 
 class Analysis(NamedTuple):
+    kept: np.ndarray
+    """1 for each constraint row, 0 for redundant ones"""
     redundant_rows: int
     redundant_joints: tuple[str, ...]
     conflicting: tuple[str, ...]
@@ -36,11 +41,24 @@ def _evaluate(system: System, q):
     t = jnp.zeros(())
     prepared = system.recall(first_memory(system))
     q = system.q0 if q is None else q
-    jacobian = constraint_jacobian(prepared, q, t)
     essential = jnp.asarray(system.essential_rows(), dtype=float)
-    kept = choose_rows(jacobian, essential, jnp.ones_like(essential))
+    if system.structure is None:
+        jacobian = constraint_jacobian(prepared, q, t)
+        kept = choose_rows(jacobian, essential, jnp.ones_like(essential))
+    else:
+        jacobian, kept = saddle_blocks(prepared, q, t, jnp.ones_like(essential)), jnp.ones_like(essential)
     at_rest = constraint_rate(prepared, q, jnp.zeros_like(q), t)
-    return constraint(prepared, q, t), jacobian, at_rest, at_rest + jacobian @ system.v0, kept, system.v0
+    return constraint(prepared, q, t), jacobian, at_rest, constraint_rate(prepared, q, system.v0, t), kept, system.v0
+
+
+def _evaluated(system: System, q: Array | None) -> tuple[Any, ...]:
+    """The same in numpy; of a large mechanism, Phi_q as a sparse matrix."""
+    rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system.nameless(), q))
+    if system.structure is not None:
+        m, own = len(kept), len(system.layout.row_owners)
+        jacobian = constraint_rows(system.structure, jacobian, m, len(v0))
+        kept = independent_rows(jacobian, np.arange(m - own, m))
+    return rows, jacobian, drive, rate, kept, v0
 
 
 @compiled_in_haste
@@ -50,15 +68,15 @@ def _assemble(system: System, kept):
 
 def analyse(system: System) -> Analysis:
     owners = _owners(system)
-    rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system.nameless(), None))
+    rows, jacobian, drive, rate, kept, v0 = _evaluated(system, None)
     _check_finite(rows + drive, owners)
     if not np.max(np.abs(rows), initial=0.0) <= _SATISFIED:
         q = _assemble(system.nameless(), jnp.asarray(kept))
         if np.all(np.isfinite(q)):
-            rows, jacobian, drive, rate, kept, v0 = (np.asarray(value) for value in _evaluate(system.nameless(), q))
+            rows, jacobian, drive, rate, kept, v0 = _evaluated(system, q)
     dropped, basis = np.flatnonzero(kept == 0), np.flatnonzero(kept)
     # Each dropped row is a combination of kept ones; it must also ask for the same position and the same rate.
-    weights, *_ = np.linalg.lstsq(jacobian[basis].T, jacobian[dropped].T, rcond=None)
+    weights = combinations(jacobian, basis, dropped)
     gap = np.maximum(np.abs(rows[dropped] - rows[basis] @ weights), np.abs(drive[dropped] - drive[basis] @ weights))
     bad = gap > _CONFLICT
     conflicting = _involved(dropped[bad], basis, weights[:, bad], owners)
@@ -69,6 +87,7 @@ def analyse(system: System) -> Analysis:
     moving = np.any(v0)
     unfit = [i for i in np.flatnonzero(np.abs(rate) > 1e-6 * (1 + np.max(np.abs(rate), initial=0.0))) if owners[i]]
     return Analysis(
+        kept,
         int(dropped.size),
         _involved(dropped, basis, weights, owners),
         conflicting,

@@ -1,5 +1,6 @@
 """What a person builds: named bodies, joints and forces."""
 
+import dataclasses
 import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..blocks.structure import structure_of
 from ..bodies.base import AbstractBody, point_name
 from ..checking import check_dimension
 from ..contact.base import AbstractContact
@@ -51,7 +53,7 @@ class Model:
         self.scenery = read_shapes("scenery of the model", scenery)
         _check_types(self)
         _check_names(self, beams)
-        self._built: System | None = None
+        self._built: dict[str, System] = {}
 
     def __repr__(self) -> str:
         return describe_model(self._parts, self.planar).text()
@@ -72,10 +74,17 @@ class Model:
         equinox Module with numbers for fields is."""
         return model_files.write(self._parts, path)
 
-    def build(self) -> System:
-        """The system that integrators run. Everything that can be wrong with the model is reported here."""
-        if self._built is not None:
-            return self._built
+    def build(self, algebra: str = "auto") -> System:
+        """The system that integrators run. Everything that can be wrong with the model is reported here.
+
+        `algebra` says how HHT, BDF and starts keep and solve linear equations: "dense", as matrices, or "block", as sparse matrices of one small
+        block for each body, whose cost grows as the number of bodies does. "auto" takes blocks where that pays: for large mechanisms that are
+        not coupled all to all. Forces that depend on reactions, joints that hold velocities, and points of
+        bodies that deform take dense ones."""
+        if algebra not in _ALGEBRAS:
+            raise ValueError(f"algebra must be one of {', '.join(map(repr, _ALGEBRAS))}: got {algebra!r}.")
+        if algebra in self._built:
+            return self._built[algebra]
         planar = self.planar
         for body in self.bodies:
             if (body.dimension == 2) != planar:
@@ -103,18 +112,49 @@ class Model:
             Layout.of(body_groups, joint_groups, force_groups),
             looks=((ground.name, self.scenery), *((body.name, body.shape) for body in self.bodies)),
         )
+        system = _with_structure(system, algebra)
         penalties_only = all(group.element.penalty is not None for group in system.joint_groups)
         if is_traced(system):
             # Nothing concrete to analyse: keep watching for redundant rows at run time.
             return system if penalties_only else system.watching()
         check_overlaps(system, [e for e in elements if isinstance(e, AbstractContact)])
         if penalties_only:
-            self._built = system  # no row but the bodies' own: nothing can be redundant or contradict
+            self._built[algebra] = system  # no row but the bodies' own: nothing can be redundant or contradict
             return system
         analysis = analyse(system)
         _report(system, analysis, self)
-        self._built = system.watching(analysis.redundant_joints, analysis.redundant_rows) if analysis.redundant_rows else system
-        return self._built
+        if analysis.redundant_rows:
+            system = system.watching(analysis.redundant_joints, analysis.redundant_rows)
+            if system.structure is not None:
+                system = dataclasses.replace(system, structure=dataclasses.replace(system.structure, kept=jnp.asarray(analysis.kept)))
+        self._built[algebra] = system
+        return system
+
+
+_ALGEBRAS = ("auto", "dense", "block")
+_LARGE = 300
+"""Dense matrices are as fast up to about so many unknowns."""
+_SPARSE = 0.25
+"""What remains as a dense matrix must be below this part of the unknowns."""
+
+
+def _with_structure(system: System, algebra: str) -> System:
+    """The same, prepared for blocks if that is asked for or pays."""
+    reasons = [f"{force} depends on reactions" for force in system.multiplier_forces()]
+    reasons += ["there are joints that hold velocities"] * bool(system.velocity_rows())
+    reasons += ["elements attach to points of bodies that deform"] * (len(system.layout.frame_bodies) > len(system.layout.body_slices))
+    reasons += ["redundant rows cannot be found under jit, grad or vmap"] * is_traced(system)
+    if algebra == "block" and reasons:
+        raise ValueError(
+            f"algebra='block' does not serve this model: {reasons[0]}. Leave algebra out, or build the model outside and set parameters."
+        )
+    unknowns = len(system.coordinate_lengths()) + len(system.row_lengths())
+    if algebra == "dense" or (algebra == "auto" and (reasons or unknowns < _LARGE)):
+        return system
+    structure, size = structure_of(system.layout, np.ones(len(system.row_lengths())))
+    if algebra == "auto" and size.root > _SPARSE * size.unknowns:
+        return system
+    return dataclasses.replace(system, structure=jax.tree.map(jnp.asarray, structure))
 
 
 def _list(kind: str, items: Any) -> tuple[Any, ...]:

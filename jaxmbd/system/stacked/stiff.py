@@ -29,6 +29,7 @@ def part(prepared: "Prepared") -> "Prepared":
         redundant=False,
         redundant_joints=(),
         redundant_rows=None,
+        structure=None,
     )
     joints, forces = (
         tuple(local for kind, local in zip(kinds, locals_, strict=True) if kind.stiff)

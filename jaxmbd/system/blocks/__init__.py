@@ -1,0 +1,1 @@
+"""Large mechanisms as matrices of small blocks."""
