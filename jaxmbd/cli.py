@@ -172,13 +172,14 @@ def _method(options: argparse.Namespace, problem: Problem) -> str:
 
 def _counts(system: AbstractSystem) -> str:
     """How large the problem is."""
-    parts = [f"{len(system.coordinate_lengths())} coordinates", f"{len(system.row_lengths())} rows of constraints"]
+    counts = [(len(system.coordinate_lengths()), "coordinate", "s"), (len(system.row_lengths()), "row", "s of constraints")]
     if (freedoms := system.freedoms()) is not None:
-        parts.append(f"{freedoms} degrees of freedom")
+        counts.append((freedoms, "degree", "s of freedom"))
     if isinstance(system, System):
         touching = sum(len(group.names) for group in system.force_groups if group.element.is_contact)
-        parts = [f"{len(system.body_names)} bodies", *parts, *([f"{touching} contacts"] if touching else [])]
-    return ", ".join(parts)
+        counts = [(len(system.body_names), "bod", "ies"), *counts, *([(touching, "contact", "s")] if touching else [])]
+    singular = {"ies": "y"}
+    return ", ".join(f"{n} {word}{end if n != 1 else singular.get(end, end[1:])}" for n, word, end in counts)
 
 
 _BALANCE = ("energy.total", "energy.supplied", "energy.error")
