@@ -193,9 +193,37 @@ def check_belt(run: mbd.Solution) -> bool:
     loads = {"crank": torque, "alternator": 2.5, "pump": 1.2 * (speeds["pump"] / (belts.SPEED * crank / pump)) ** 2}
     for name, load in loads.items():
         fine &= say(f"torque of the belt on the {name} [N m]", abs(friction[name]), abs(load), 0.05 * abs(load) + 0.1)
-    tightest, slackest = tension_range(run, begin)
-    print(f"  tension of links over the last 20 ms: {slackest:.0f} ... {tightest:.0f} N")
-    return fine and slackest > 0
+    fine &= check_tensions(run, begin)
+    return fine
+
+
+def check_tensions(run: mbd.Solution, begin: float) -> bool:
+    """Of the spans, from the links that pass their middles: below Eytelwein's limits, and none slack."""
+    late = np.asarray(run.ts) > begin
+    n = sum(name.startswith("segment[") for name in run.system.body_names)
+    start, free = belts._start(n), belts.LENGTH / n
+    width = 3 if run.system.planar else 7
+    own = np.asarray(run.q)[late, : n * width].reshape(-1, n, width)
+    angles = own[..., 2] if width == 3 else 2 * np.arctan2(own[..., 6], own[..., 3])
+    along = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+    front, rear = own[..., :2] + 0.5 * free * along, np.roll(own[..., :2] - 0.5 * free * along, -1, axis=1)
+    mean_direction = along + np.roll(along, -1, axis=1)
+    mean_direction /= np.linalg.norm(mean_direction, axis=-1, keepdims=True)
+    tension = belts.TENSION_STIFFNESS / free * np.sum((rear - front) * mean_direction, axis=-1)
+    ts, spans = np.asarray(run.ts)[late], []
+    for middle in start.path.spans():
+        nearest = np.argmin(np.linalg.norm(0.5 * (front + rear) - middle, axis=-1), axis=1)
+        spans.append(np.trapezoid(tension[np.arange(len(ts)), nearest], ts) / (ts[-1] - ts[0]))
+    print("  tensions behind " + ", ".join(f"{p.name} {t:.0f}" for p, t in zip(start.pulleys, spans, strict=True)) + " N")
+    print(f"  single links over the last 20 ms: {tension.min():.0f} ... {tension.max():.0f} N")
+    fine = bool(tension.min() > 0)
+    for i, (pulley, wrap) in enumerate(zip(start.pulleys, start.path.wraps, strict=True)):
+        ratio = max(spans[i] / spans[i - 1], spans[i - 1] / spans[i])
+        limit = math.exp(belts.FRICTION * wrap)
+        torque = abs(spans[i] - spans[i - 1]) * pulley.radius
+        print(f"  {pulley.name}: tight / slack {ratio:.3f}, Eytelwein's limit {limit:.2f}; difference times radius {torque:.3f} N m")
+        fine &= bool(ratio < limit)
+    return fine
 
 
 def total_torque(run: mbd.Solution, name: str) -> np.ndarray:
@@ -207,14 +235,6 @@ def total_torque(run: mbd.Solution, name: str) -> np.ndarray:
     friction = np.asarray(loads.friction)
     along = friction[..., None] * tangent if friction.ndim == 2 else friction[..., :2]
     return np.sum(-(arm[..., 0] * along[..., 1] - arm[..., 1] * along[..., 0]), axis=1)
-
-
-def tension_range(run: mbd.Solution, begin: float) -> tuple[float, float]:
-    """(largest, smallest) size of the load of a link."""
-    names = [f"link[{i}].force" for i in range(sum(name.startswith("segment[") for name in run.system.body_names))]
-    late = np.asarray(run.ts) > begin
-    loads = np.stack([np.asarray(values)[late] for values in run.observe(names).values()])
-    return float(loads.max()), float(loads.min())
 
 
 def check_track(run: mbd.Solution) -> bool:

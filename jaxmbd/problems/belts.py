@@ -114,6 +114,7 @@ class _Start(NamedTuple):
     chords: Chords
     arm_torque: float
     """N m, of the belt on the arm"""
+    path: Path
 
 
 def _start(n: int) -> _Start:
@@ -135,7 +136,7 @@ def _start(n: int) -> _Start:
     angle = close(lambda angle: path(angle).walk(segment, n)[1], np.radians(82.0), np.radians(110.0), "angle of the tensioner's arm [rad]")
     line = path(angle)
     (x, y), (bx, by) = ARM * np.array([np.cos(angle), np.sin(angle)]), PRELOAD * (_along(line, 2) - _along(line, 1))
-    return _Start(pulleys(angle), angle, Chords.between(line.walk(segment, n)[0]), float(x * by - y * bx))
+    return _Start(pulleys(angle), angle, Chords.between(line.walk(segment, n)[0]), float(x * by - y * bx), line)
 
 
 def _along(line: Path, i: int) -> np.ndarray:

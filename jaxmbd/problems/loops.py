@@ -57,6 +57,10 @@ class Path:
         point = self.centres[i] + reach * np.array([-along[1], along[0]])
         return (point if piece % 2 == 0 else point + rest * along), along
 
+    def spans(self) -> np.ndarray:
+        """(n, 2), m: the middles of the straight parts, each after the circle of its number."""
+        return np.array([self.at(0.5 * (self.starts[2 * i + 1] + self.starts[2 * i + 2]))[0] for i in range(len(self.reach))])
+
     def walk(self, chord: float, count: int) -> tuple[np.ndarray, float]:
         """(corners of a line of `count` equal chords [m], its last point left out, and how far it overshoots the beginning [m])."""
         points, way = [], 0.0

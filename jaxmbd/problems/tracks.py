@@ -41,7 +41,7 @@ IDLER_HEIGHT, LOWEST_PIN = 0.465, 0.125
 """m, of the idler's axle, of the lowest pin on the sprocket"""
 FIRST_ROLLER, LAST_ROLLER, ROLLER_SPACING, CARRIER_SPACING, CARRIER_LIFT = 0.62, 0.55, 0.53, 4.0, 0.02
 """m: behind the sprocket, before the idler, from roller to roller, from carrier to carrier; these arch the upper run by a quarter of the lift"""
-CLEARANCE = 1.2e-3
+CLEARANCE = 1.5e-3
 """m, between the start's rails and the wheels that they bend at by a little: the middle of a bent shoe comes nearer than its ends"""
 LOAD, FRAME_INERTIA, FRAME_HEIGHT = 16e3, 3e4, 0.8
 """kg on this track, wheels and all; kg m^2; m"""
