@@ -23,6 +23,8 @@ from .control import LocalError as LocalError
 from .control.base import AbstractController as AbstractController
 from .control.base import Decision as Decision
 from .fusing import fuse_loops as fuse_loops
+from .importing.mjcf import load_mjcf as load_mjcf
+from .importing.urdf import load_urdf as load_urdf
 from .integrators.base import AbstractIntegrator as AbstractIntegrator
 from .integrators.base import StepInfo as StepInfo
 from .integrators.base import Work as Work
@@ -104,6 +106,8 @@ from .system.contact.solids import BoxPlane as BoxPlane
 from .system.contact.solids import CapsulePlane as CapsulePlane
 from .system.contact.spheres import SpherePlane as SpherePlane
 from .system.contact.spheres import SphereSphere as SphereSphere
+from .system.contact.stops import JointStop as JointStop
+from .system.contact.stops import SlideSpringDamper as SlideSpringDamper
 from .system.contact.touch import Touch as Touch
 from .system.contact.traction import LubricatedTraction as LubricatedTraction
 from .system.contact.turned import BarWheel as BarWheel

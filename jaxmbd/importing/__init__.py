@@ -1,0 +1,1 @@
+"""Models that were described for other programs."""
