@@ -65,6 +65,12 @@ def cache_compilations(folder: str | os.PathLike[str] | None = None, *, limit: i
     return own
 
 
+def folder_in_use() -> Path:
+    """Where compiled programs are kept, or would be: of all versions of jaxmbd."""
+    chosen = _directory()
+    return Path(chosen) if chosen else _user_folder()
+
+
 def _directory() -> str | None:
     """What JAX uses now."""
     return jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]

@@ -1,4 +1,5 @@
-"""The `jaxmbd` command: list the ready-made problems, run one of them, sweep its parameters, or fit them to measurements."""
+"""The `jaxmbd` command: list the ready-made problems, run one of them, sweep its parameters, fit them to measurements; tell what is
+installed."""
 
 import argparse
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 from . import __version__
 from .caching import cache_compilations
 from .commands.calibrate import add_calibrate
+from .commands.info import add_info
 from .commands.shared import INTEGRATORS, UsageError, add_problem_arguments, build, fill_in, find_problem, prepare
 from .commands.sweep import add_sweep
 from .fusing import fuse_loops
@@ -44,7 +46,7 @@ def main(arguments: Sequence[str] | None = None, own_process: bool = False) -> i
             if own_process and options.cache:
                 cache_compilations()
             return options.command(options)
-    except UsageError as error:
+    except (UsageError, ImportError) as error:  # of an extra that is not installed: it says which
         print(f"jaxmbd: error: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -55,13 +57,29 @@ def main(arguments: Sequence[str] | None = None, own_process: bool = False) -> i
 # --- arguments ------------------------------------------------------------------------------------------------------
 
 
+_EXAMPLES = """examples:
+  jaxmbd list                                                         the problems and their options
+  jaxmbd run double-pendulum                                          run one: a table of its cost, results.npz, plot.png
+  jaxmbd run pendulum --set spring.stiffness=300 rod.mass=2 --t1 1    with other numbers
+  jaxmbd run chain --option n=16 --integrator bdf --tolerance 1e-6    another size, another method
+  jaxmbd sweep pendulum --vary spring.stiffness=100:1000:50 --observe peak:rod.vx
+  jaxmbd info                                                         versions, devices, extras, cache
+
+jaxmbd COMMAND --help tells more of each."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="jaxmbd", description="Multibody dynamics: run ready-made problems. SI units.")
+    parser = _Parser(
+        prog="jaxmbd",
+        description="Multibody dynamics: run ready-made problems. SI units.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"jaxmbd {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
@@ -80,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--out", type=Path, metavar="DIR", help="where results go; default: jaxmbd-results/NAME")
     add_sweep(commands)
     add_calibrate(commands)
+    add_info(commands)
     return parser
 
 

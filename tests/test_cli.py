@@ -164,6 +164,46 @@ def test_help_names_every_flag(capsys):
         assert flag in printed
 
 
+# --- what is installed ------------------------------------------------------------------------------------------------
+
+
+def test_info_tells_versions_devices_extras_and_cache(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("jaxmbd.caching._directory", lambda: str(tmp_path))
+    (tmp_path / "a-cache").write_bytes(b"0" * 2_000_000)
+    known = {"jax": "0.10.0", "xarray": "1", "pandas": None}
+    monkeypatch.setattr("jaxmbd.commands.info.version_of", lambda name: known.get(name, "2.3"))
+    wanted = ["xarray; extra == 'data'", "pandas>=2 ; extra == 'data'", "jaxmbd[data]; extra == 'test'", "diffrax; extra == 'diffrax'"]
+    monkeypatch.setattr("jaxmbd.commands.info.requires", lambda name: wanted)
+    assert main(["info"]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"^jax +0\.10\.0$", printed, re.M)
+    assert re.search(r"^devices +cpu:0", printed, re.M)
+    assert re.search(r'^extra data +missing pandas: pip install "jaxmbd\[data\]"$', printed, re.M)
+    assert re.search(r"^extra diffrax +installed$", printed, re.M)
+    assert re.search(rf"^cache +{re.escape(str(tmp_path))}, 2\.0 MB in 1 programs$", printed, re.M)
+
+
+def test_help_has_examples_that_are_understood(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("jaxmbd ")]
+    commands = [re.split(r" {3,}", line)[0].split()[1:] for line in lines if "COMMAND" not in line]
+    assert len(commands) == 6
+    for arguments in commands:
+        _parser().parse_args(arguments)
+
+
+def test_a_missing_extra_is_one_line_that_says_what_to_install(capsys, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    assert (
+        main(["sweep", "pendulum", "--vary", "rod.mass=1:2:2", "--observe", "peak:rod.y", "--no-cache", "--store", str(tmp_path / "s")])
+        == 2
+    )
+    told = capsys.readouterr().err.strip().splitlines()
+    assert told[-1].startswith("jaxmbd: error: ")
+    assert 'pip install "jaxmbd[sweep]"' in told[-1]
+
+
 # --- README ---------------------------------------------------------------------------------------------------------
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
