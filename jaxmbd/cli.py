@@ -5,6 +5,7 @@ import argparse
 import sys
 import time
 import warnings
+import webbrowser
 from collections.abc import Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -90,12 +91,13 @@ def _parser() -> argparse.ArgumentParser:
         "run",
         help="run a problem",
         description="Runs a problem, prints what it cost, and writes results.npz and plot.png.",
-        epilog="examples: jaxmbd run pendulum --set spring.stiffness=300 rod.mass=2 | jaxmbd run chain --option n=16 | "
-        "jaxmbd run double-pendulum --option spatial=true --tolerance 1e-6",
+        epilog="examples: jaxmbd run newton-cradle --view | jaxmbd run pendulum --set spring.stiffness=300 rod.mass=2 | "
+        "jaxmbd run chain --option n=16 | jaxmbd run double-pendulum --option spatial=true --tolerance 1e-6",
     )
     run.set_defaults(command=_run)
     add_problem_arguments(run)
     run.add_argument("--out", type=Path, metavar="DIR", help="where results go; default: jaxmbd-results/NAME")
+    run.add_argument("--view", action="store_true", help="write animation.html too, the mechanism moving, and open it in a browser")
     add_sweep(commands)
     add_calibrate(commands)
     add_info(commands)
@@ -146,6 +148,8 @@ def _run(options: argparse.Namespace) -> int:
     try:
         system = build(options, problem)
         integrator = INTEGRATORS[options.integrator](options.tolerance)
+        if options.view and not isinstance(system, System):
+            raise UsageError(f"{options.name} is equations without bodies, which --view could not show.")
         prepare(directory)
         if on_terminal:
             print("compiling ...", file=sys.stderr)
@@ -170,6 +174,8 @@ def _run(options: argparse.Namespace) -> int:
     else:
         print(f"jaxmbd: failed: {message}", file=sys.stderr)
     files = _write(directory, solution, message)
+    if options.view:
+        files = (*files, _show(directory, solution, problem, options.name))
     print("wrote " + " and ".join(str(path) for path in files))
     return 0 if succeeded else 1
 
@@ -240,6 +246,13 @@ def _write(directory: Path, solution: Solution, message: str) -> tuple[Path, Pat
     except OSError as error:
         raise UsageError(f"cannot write to {directory}: {error.strerror or error}.") from None
     return data, picture
+
+
+def _show(directory: Path, solution: Solution, problem: Problem, name: str) -> Path:
+    """The mechanism moving, in a browser if there is one."""
+    page = solution.animate(title=name, camera=problem.camera, speed=problem.speed).save(directory / "animation.html")
+    webbrowser.open(page.resolve().as_uri())
+    return page
 
 
 def _arrays(solution: Solution, message: str) -> dict[str, Any]:

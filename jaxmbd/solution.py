@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from . import archive, results, rows, summary, tables, view
 from ._raising import raise_if
-from .animation import gltf, page
+from .animation import gltf, page, video
 from .answers import ElementWork, Energy, JointMotion, Load, PointMotion, Reaction
 from .results import RESULTS
 from .stresses import HotSpot, hottest, recovery_of
@@ -366,6 +366,19 @@ class Solution(eqx.Module):
         Nodes have the names of bodies. `arrows`: of contact forces and joint reactions, too. Others as in `animate`.
         """
         return gltf.save_gltf(self, path, speed=speed, traces=traces, arrows=arrows)
+
+    def save_video(
+        self,
+        path: str | Path,
+        observe: str | Sequence[str] = (),
+        *,
+        size: tuple[int, int] = (960, 540),
+        rate: float = 30.0,
+        **look: Any,
+    ) -> Path:
+        """The page of `animate` as a film, .mp4, .webm, .gif or .webp, of `size` pixels and `rate` pictures a second; takes its other arguments
+        (`traces`, `show`, `speed`, `camera`, `follow`, `title`). Needs Chromium or Chrome, which draws the pictures, and ffmpeg."""
+        return video.save_video(self, path, observe=observe, size=size, rate=rate, **look)
 
     # --- helpers ------------------------------------------------------------------------------------------------------------------------
 

@@ -76,6 +76,17 @@ def test_run_prints_a_table_and_writes_results_and_plot(run_in, capsys):
         assert str(results["message"]) == "the run reached its end."
 
 
+def test_view_writes_a_page_and_opens_it(run_in, capsys, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    code, directory = run_in("--view")
+    assert code == 0
+    page = directory / "animation.html"
+    assert f"and {page}" in capsys.readouterr().out
+    assert opened == [page.resolve().as_uri()]
+    assert "<title>pendulum</title>" in page.read_text(encoding="utf-8")
+
+
 def test_set_changes_parameters_numbers_and_vectors(run_in):
     # Without gravity and with the free angle at the start, nothing moves.
     code, directory = run_in("--set", "gravity.acceleration=0,0", "spring.free_angle=0", "--set", "rod.mass=2")
@@ -160,7 +171,7 @@ def test_help_names_every_flag(capsys):
         main(["run", "--help"])
     assert end.value.code == 0
     printed = capsys.readouterr().out
-    for flag in ("--integrator", "--tolerance", "--t1", "--step", "--set", "--option", "--out", "--no-cache"):
+    for flag in ("--integrator", "--tolerance", "--t1", "--step", "--set", "--option", "--out", "--view", "--no-cache"):
         assert flag in printed
 
 

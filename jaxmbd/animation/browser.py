@@ -48,6 +48,14 @@ def find_browser() -> str | None:
     return None
 
 
+def require_browser() -> str:
+    """The same, or an error that says what to install."""
+    path = find_browser()
+    if path is None or os.name != "posix":
+        raise RuntimeError("no browser was found: install chromium or Google Chrome (Linux, macOS), or name one in JAXMBD_BROWSER.")
+    return path
+
+
 class BrowserError(RuntimeError):
     """The browser, or the page in it, did not do as it was told."""
 
@@ -56,9 +64,7 @@ class Browser:
     """One page of a browser, of so many pixels."""
 
     def __init__(self, width: int, height: int, timeout: float = 120.0):
-        path = find_browser()
-        if path is None or os.name != "posix":
-            raise RuntimeError("no browser was found: install chromium or Google Chrome (Linux, macOS), or name one in JAXMBD_BROWSER.")
+        path = require_browser()
         self._timeout, self._numbers, self._buffer = timeout, itertools.count(1), b""
         self.errors: list[str] = []
         """what the page complained of"""

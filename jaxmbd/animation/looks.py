@@ -158,7 +158,8 @@ class Looks:
         """Feet of what hangs on the ground: pyramids with the joint at the top."""
         found: Shapes = []
         for first, second, on_first, on_second, _ in self.hinges:
-            if self.ground in (first, second):
+            names = (*self.system.body_names, "ground")
+            if self.ground in (first, second) and not self.given.get(names[first if second == self.ground else second]):
                 point = on_first if first == self.ground else on_second
                 found.append(_foot(point, self.up, 3.5 * radius))
         return found

@@ -107,10 +107,10 @@ def _about(scene: Scene, camera: Any, title: str) -> dict[str, Any]:
     turn = matrices(upright(scene.up))
     points = _corners(scene) @ turn.T
     bodies = {node.name: node for node in scene.nodes}
-    start = np.zeros(3)
+    start, onward = np.zeros(3), np.zeros(3)
     if scene.follow:
         path = bodies[scene.follow].position @ turn.T
-        start = path[0]
+        start, onward = path[0], 0.5 * (path.min(axis=0) + path.max(axis=0)) - path[0]
     return {
         "title": title,
         "start": float(scene.times[0]),
@@ -119,7 +119,7 @@ def _about(scene: Scene, camera: Any, title: str) -> dict[str, Any]:
         "duration": float(np.float32((scene.times[-1] - scene.times[0]) / scene.speed)),
         "size": scene.size,
         "floor": scene.floor,
-        "middle": (0.5 * (points.min(axis=0) + points.max(axis=0))).tolist(),
+        "middle": (0.5 * (points.min(axis=0) + points.max(axis=0)) + onward).tolist(),
         "reach": float(np.linalg.norm(np.ptp(points, axis=0))) + _path_length(scene),
         "camera": (turn @ _camera(scene, camera)).tolist(),
         "points": points.round(9).tolist(),
@@ -152,19 +152,21 @@ def _corners(scene: Scene) -> np.ndarray:
     path = next((node.position for node in scene.nodes if scene.follow and node.name == scene.follow), np.zeros((1, 3)))
     found = []
     for node in scene.nodes:
-        if node.group or not node.parts:
+        if node.group or not node.parts or (scene.follow and len(node.position) == 1):
             continue
-        low = np.min([part.surface.vertices.min(axis=0) for part in node.parts], axis=0)
-        high = np.max([part.surface.vertices.max(axis=0) for part in node.parts], axis=0)
-        box = np.array([[x, y, z] for x in (low[0], high[0]) for y in (low[1], high[1]) for z in (low[2], high[2])])
+        outside = _outermost(np.concatenate([part.surface.vertices for part in node.parts]))
         rows = np.unique(np.linspace(0, len(node.position) - 1, 60).astype(int))
-        sized = box if node.scale is None else box * node.scale[rows][:, None]
-        moved = np.einsum("tij,tkj->tki", matrices(node.turn[rows]), np.broadcast_to(sized, (len(rows), 8, 3)))
+        sized = outside if node.scale is None else outside * node.scale[rows][:, None]
+        moved = np.einsum("tij,tkj->tki", matrices(node.turn[rows]), np.broadcast_to(sized, (len(rows), len(outside), 3)))
         shift = path[rows if len(path) == len(scene.times) and len(node.position) > 1 else np.zeros(len(rows), int)] - path[0]
         found.append((moved + (node.position[rows] - shift)[:, None]).reshape(-1, 3))
-    points = np.concatenate(found)
+    return _outermost(np.concatenate(found))
+
+
+def _outermost(points: np.ndarray) -> np.ndarray:
+    """Of many points those that come furthest in one of some directions."""
     directions = np.random.default_rng(0).normal(size=(60, 3))
-    return points[np.unique(np.concatenate([np.argmax(points @ directions.T, axis=0), np.argmin(points @ directions.T, axis=0)]))]
+    return points[np.unique(np.argmax(points @ np.concatenate([directions, -directions]).T, axis=0))]
 
 
 def curves(solution: "Solution", names: list[str]) -> list[dict[str, Any]]:

@@ -110,7 +110,7 @@ def scene_of(
         system.planar,
         size,
         floor,
-        _followed(system, motion, size) if follow is None else _known_body(system, follow),
+        _followed(system, motion, up, size) if follow is None else _known_body(system, follow),
         {group: longest for group, (nodes, longest) in shown.items() if nodes},
     )
 
@@ -167,10 +167,11 @@ def _size(looks: Looks) -> float:
     return float(np.linalg.norm(extent)) or 1.0
 
 
-def _followed(system: System, motion: Motion, size: float) -> str:
-    """The heaviest body, if the mechanism travels further than it is large."""
+def _followed(system: System, motion: Motion, up: np.ndarray, size: float) -> str:
+    """The heaviest body, if the mechanism travels further along the ground than it is large."""
     middle = motion.positions[:, :-1].mean(axis=1)
-    if np.linalg.norm(np.ptp(middle, axis=0)) < 1.5 * size:
+    level = middle - np.outer(middle @ up, up)
+    if np.linalg.norm(np.ptp(level, axis=0)) < 2 * size:
         return ""
     return system.body_names[int(np.argmax(np.asarray(system.masses())))]
 

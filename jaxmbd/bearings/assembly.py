@@ -22,7 +22,7 @@ from ..system.forces.loads import PointForce
 from ..system.joints.base import AbstractJoint, Penalty
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Cylindrical, Parallel, Planar, Revolute
-from . import geometry
+from . import geometry, looks
 
 if TYPE_CHECKING:
     from .deep_groove import DeepGroove
@@ -65,11 +65,11 @@ def rings(bearing: "DeepGroove", inner_position: Any, kind: str) -> list[Abstrac
         ("inner", bearing.inner_speed, inner_position, bearing.free),
         ("outer", bearing.outer_speed, CENTRE, ""),
     ):
-        inertia = ring_inertia(bearing, ring)
+        inertia, shape = ring_inertia(bearing, ring), looks.ring(bearing, ring)
         if kind == "prescribed":
-            made.append(Rotor(ring, inertia.mass, inertia.axial, AXIS, speed, position, free=free))
+            made.append(Rotor(ring, inertia.mass, inertia.axial, AXIS, speed, position, free=free, shape=shape))
         else:
-            made.append(RigidBody(ring, inertia.mass, inertia.moments, position, angular_velocity=_about_axis(speed)))
+            made.append(RigidBody(ring, inertia.mass, inertia.moments, position, angular_velocity=_about_axis(speed), shape=shape))
     return made
 
 
@@ -79,9 +79,9 @@ def _about_axis(speed: Any) -> Array:
 
 def balls(bearing: "DeepGroove", start: "Start") -> list[AbstractBody]:
     inertia = geometry.ball_inertia(bearing.ball_diameter, bearing.material.density)  # pyright: ignore[reportArgumentType]
-    rows = zip(start.ball_position, start.ball_velocity, start.ball_spin, strict=True)
+    rows, shape = zip(start.ball_position, start.ball_velocity, start.ball_spin, strict=True), looks.ball(bearing)
     return [
-        RigidBody(f"ball[{i}]", inertia.mass, inertia.moments, position, velocity=velocity, angular_velocity=spin)
+        RigidBody(f"ball[{i}]", inertia.mass, inertia.moments, position, velocity=velocity, angular_velocity=spin, shape=shape)
         for i, (position, velocity, spin) in enumerate(rows)
     ]
 
@@ -95,7 +95,7 @@ def cage_position(bearing: "DeepGroove", start: "Start") -> Array:
 def cage(bearing: "DeepGroove", start: "Start") -> AbstractBody:
     inertia = geometry.cage_inertia(bearing.cage_mass, bearing.pitch_diameter, bearing.cage_width)
     spin = _about_axis(bearing.cage_speed_ratio * start.orbit)
-    return RigidBody("cage", inertia.mass, inertia.moments, cage_position(bearing, start), angular_velocity=spin)
+    return RigidBody("cage", inertia.mass, inertia.moments, cage_position(bearing, start), angular_velocity=spin, shape=looks.cage(bearing))
 
 
 def races_only(bearing: "DeepGroove", position: Any, ring: Any, friction: AbstractFriction | None) -> Model:

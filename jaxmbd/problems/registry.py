@@ -37,6 +37,10 @@ class Problem(NamedTuple):
     """s, a fixed step that suits it; None: adaptive ones do"""
     tolerance: float = 1e-5
     """the one of the command line that suits it"""
+    camera: tuple[float, float, float] | None = None
+    """from where pictures look at it, a direction in the ground's axes; None: from the front and a little above"""
+    speed: float | None = None
+    """seconds of the run in a second of a film; None: so that it lasts some seconds"""
 
     def options(self) -> dict[str, Any]:
         """The names and default values of the arguments of `function`."""
@@ -91,6 +95,8 @@ PROBLEMS: dict[str, Problem] = {
         max_step=5e-6,
         integrator="semi-explicit",
         step=2e-6,
+        camera=(0.35, -0.55, 1.0),
+        speed=1e-3,
     ),
     "oscillators": Problem(
         oscillators,

@@ -24,6 +24,7 @@ from ..system.joints.distance import Distance
 from ..system.joints.drivers import Motion
 from ..system.joints.one_axis import Revolute, Spherical, Translational
 from ..system.parameters import Parameter, is_traced, not_negative, positive, read_all, scalar, vector
+from . import vehicle_looks as looks
 from .rods import STANDARD_GRAVITY
 
 RACK_MASS, RACK_RADIUS = 10.0, 0.025
@@ -103,7 +104,7 @@ def hmmwv(
     for axle in ("front", "rear"):
         for side in ("left", "right"):
             builder.add_corner(axle, side)
-    return Model(builder.bodies, builder.joints, builder.forces)
+    return Model(builder.bodies, builder.joints, builder.forces, scenery=looks.road(builder.bump_position, options["bump_height"]))
 
 
 _OPTIONS: dict[str, Parameter] = {
@@ -396,15 +397,15 @@ class _Builder:
         radius, bump = vehicle.wheel_radius, options["bump_height"]
         first_wheel = posture.place(vehicle.corners["front"].wheel)[0]
         self.bump_position = first_wheel + FIRST_CONTACT * options["speed"] + np.sqrt((radius + bump) ** 2 - radius**2)
-        self.add_body("chassis", vehicle.chassis)
-        self.add_body("rack", vehicle.rack)
+        self.add_body("chassis", vehicle.chassis, looks.chassis(vehicle.chassis.centre))
+        self.add_body("rack", vehicle.rack, looks.rack(2 * abs(vehicle.corners["front"].tie_rod[0][1]), RACK_RADIUS))
         middle = posture.place(vehicle.rack.centre)
         self.joints += [
             Translational("rack_guide", "chassis", "rack", middle, axis=(0, 1, 0)),
             Motion("steering_lock", "chassis", "rack", middle, (0, 1, 0), Locked(), coordinate="travel"),
         ]
 
-    def add_body(self, name: str, part: _Part) -> None:
+    def add_body(self, name: str, part: _Part, shape: Any) -> None:
         half = 0.5 * self.posture.pitch
         self.bodies.append(
             RigidBody(
@@ -414,15 +415,18 @@ class _Builder:
                 position=self.posture.place(part.centre),
                 orientation=(np.cos(half), 0.0, np.sin(half), 0.0),
                 velocity=(self.options["speed"], 0.0, 0.0),
+                shape=shape,
             )
         )
 
     def add_corner(self, axle: str, side: str) -> None:
         corner, name, place = self.vehicle.corner(axle, side), f"{axle}_{side}", self.posture.place
         upper, lower, spindle = f"upper_arm_{name}", f"lower_arm_{name}", f"spindle_{name}"
-        self.add_body(upper, corner.upper_arm)
-        self.add_body(lower, corner.lower_arm)
-        self.add_body(spindle, corner.spindle)
+        self.add_body(upper, corner.upper_arm, looks.arm(corner.upper_hinge, corner.upper_ball, corner.upper_arm.centre))
+        self.add_body(lower, corner.lower_arm, looks.arm(corner.lower_hinge, corner.lower_ball, corner.lower_arm.centre))
+        centre = corner.spindle.centre
+        joints = np.stack([corner.upper_ball, corner.lower_ball, corner.tie_rod[1]]) - centre
+        self.add_body(spindle, corner.spindle, looks.wheel(corner.wheel - centre, self.vehicle.wheel_radius, joints))
         for arm, level, ends in ((upper, "upper", corner.upper_hinge), (lower, "lower", corner.lower_hinge)):
             front, back = place(ends)
             self.joints.append(Revolute(f"{level}_hinge_{name}", "chassis", arm, 0.5 * (front + back), axis=front - back))

@@ -139,10 +139,38 @@ def test_it_is_written_where_it_is_said(tmp_path):
         pendulum().save_gltf("run.gltf")
 
 
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("run.avi", {}, r"save_video writes .mp4, .webm, .gif, .webp: give a path that ends so, got 'run.avi'"),
+        ("run.gif", {"size": (161, 120)}, r"size of a video must be two even numbers of pixels, got \(161, 120\)"),
+        ("run.gif", {"rate": 0.0}, r"rate of a video must lie above 0 and at most at 100 pictures a second, got 0.0"),
+        ("run.gif", {}, r"^no browser was found: install chromium or Google Chrome \(Linux, macOS\), or name one in JAXMBD_BROWSER.$"),
+    ],
+)
+def test_films_that_cannot_be_made_are_refused_before_anything_is_drawn(path, options, message, monkeypatch):
+    monkeypatch.setenv("JAXMBD_BROWSER", "no-such-browser")
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        pendulum().save_video(path, **options)
+
+
+def test_without_ffmpeg_a_film_says_what_to_install(monkeypatch):
+    monkeypatch.setattr("jaxmbd.animation.video.require_browser", lambda: "a browser")
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(RuntimeError, match=r"^save_video needs ffmpeg, which writes the file: install it"):
+        pendulum().save_video("run.mp4")
+
+
 def test_what_cannot_be_shown_is_refused():
     equations = mbd.problems.pendulums.DoublePendulumInAngles()
     with pytest.raises(ValueError, match="needs a Model"):
         mbd.simulate(equations, t1=0.01, saveat=np.array([0.0, 0.01])).animate()
+    with pytest.raises(ValueError, match=r"camera must be a direction \(x, y, z\), from the scene towards the camera, got \(0, 0, 0\)"):
+        pendulum().animate(camera=(0, 0, 0))
+    with pytest.raises(ValueError, match="show takes 'contact forces' and 'joint reactions', got 'forces'"):
+        pendulum().animate(show="forces")
+    with pytest.raises(ValueError, match="is one number for the whole run, not a curve"):
+        pendulum().animate("peak:rod.x")
     with pytest.raises(ValueError, match="speed must be positive, seconds of the run in a second of playback, got 0"):
         scene_of(pendulum(), speed=0.0)
     with pytest.raises(ValueError, match=r"follow must be the name of a body, or '' for none, got 'rode'\. Known: rod"):

@@ -1,8 +1,8 @@
 // The page that shows a run: a glTF scene in the middle, time below, a strip chart beside it.
 // Bundled with three.js into viewer.min.js by `npm install && npm run build` in this folder.
 import {
-  AmbientLight, AnimationMixer, Color, DirectionalLight, Fog, GridHelper, HemisphereLight, Matrix4, Mesh, PCFShadowMap,
-  PerspectiveCamera, PlaneGeometry, Scene, ShadowMaterial, SRGBColorSpace, Vector3, WebGLRenderer,
+  AmbientLight, AnimationMixer, BufferGeometry, Color, DirectionalLight, Float32BufferAttribute, Fog, HemisphereLight, LineBasicMaterial,
+  LineSegments, Matrix4, Mesh, PCFShadowMap, PerspectiveCamera, PlaneGeometry, Scene, ShadowMaterial, SRGBColorSpace, Vector3, WebGLRenderer,
 } from 'three'
 import { OrbitControls } from 'three/examples/jsm/controls/OrbitControls.js'
 import { GLTFLoader } from 'three/examples/jsm/loaders/GLTFLoader.js'
@@ -77,10 +77,10 @@ class Viewer {
   lay() {
     const { floor, size } = this.about
     if (floor === null) return
-    const reach = Math.max(3 * size, this.about.reach * 2.5)
+    const reach = Math.max(6 * size, this.about.reach + 4 * size)
     const cell = roundNumber(size / 4)
-    const count = Math.min(2 * Math.ceil(reach / cell / 2), 400)
-    const grid = new GridHelper(count * cell, count, '#c3c8d0', '#d9dce2')
+    const count = Math.min(2 * Math.ceil(reach / cell / 2), 160)
+    const grid = new LineSegments(squares(count, cell), new LineBasicMaterial({ color: '#d3d7de' }))
     const shadow = new Mesh(new PlaneGeometry(count * cell, count * cell).rotateX(-Math.PI / 2), new ShadowMaterial({ opacity: 0.22 }))
     shadow.receiveShadow = true
     const middle = new Vector3(...this.about.middle)
@@ -201,6 +201,13 @@ class Viewer {
     requestAnimationFrame((later) => this.step(later))
   }
 
+  // Without controls, for films.
+  film() {
+    document.body.classList.add('film')
+    this.resize()
+    this.look()
+  }
+
   show(name, visible) {
     for (const node of this.groups[name] || []) node.visible = visible
     this.draw()
@@ -225,6 +232,15 @@ class Viewer {
 
 // Arrows are seen through what they act on.
 const overlaid = (material) => Object.assign(material, { depthTest: false, transparent: true })
+
+// In short pieces: some drivers lose lines that begin behind the camera.
+function squares(count, cell) {
+  const points = []
+  const at = (i) => (i - count / 2) * cell
+  for (let i = 0; i <= count; i++)
+    for (let j = 0; j < count; j++) points.push(at(i), 0, at(j), at(i), 0, at(j + 1), at(j), 0, at(i), at(j + 1), 0, at(i))
+  return new BufferGeometry().setAttribute('position', new Float32BufferAttribute(points, 3))
+}
 
 function roundNumber(value) {
   const power = 10 ** Math.floor(Math.log10(value))
