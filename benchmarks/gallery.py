@@ -22,7 +22,7 @@ FILMS = {
     "double-pendulum": {"traces": ["rod2.point(1.5,0)"]},
     "slider-crank": {"show": ["joint reactions"], "speed": 0.5},
     "hmmwv": {"t1": 2.4, "camera": (0.8, -1.0, 0.45)},
-    "ball-bearing": {"speed": 3e-3, "show": ["contact forces"]},
+    "ball-bearing": {"speed": 3e-3},
     "spinning-top": {"traces": ["top.point(0,0,0.01)"]},
     "newton-cradle": {"t1": 0.9, "camera": (0.35, -1.0, 0.15), "speed": 0.5},
     "chain": {"t1": 2.0, "traces": ["link8.point(0.125,0,0)"], "camera": (0.0, 0.0, 1.0)},

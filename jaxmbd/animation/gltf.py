@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..system.shapes import Surface
-from .scene import Node, Part, Scene, scene_of
+from ..system.shapes import Skin, Surface
+from .scene import COLORS, Node, Part, Scene, scene_of
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -69,6 +69,11 @@ class _Writer:
         self.nodes.append(made)
         if node.parts:
             made["mesh"] = self._once(("mesh", tuple(map(id, node.parts))), self._meshes, lambda: self._mesh(node.parts))
+        if node.skin is not None:
+            made["mesh"] = len(self._meshes)
+            self._meshes.append(self._deforming(node.skin))
+            self._channels.append({"sampler": len(self._samplers), "target": {"node": number, "path": "weights"}})
+            self._samplers.append({"input": time, "output": self.accessor(node.skin.weights.astype(np.float32).ravel())})
         if node.group:
             made["extras"] = {"group": node.group}
         turn = np.roll(node.turn, -1, axis=1)  # glTF has the scalar last
@@ -93,6 +98,16 @@ class _Writer:
         for part in parts:
             pieces.setdefault((part.color, part.opacity, part.metallic), []).append(part.surface)
         return {"primitives": [self._primitive(Surface.joined(surfaces), *look) for look, surfaces in pieces.items()]}
+
+    def _deforming(self, skin: Skin) -> dict[str, Any]:
+        """A surface with morph targets, one for each pattern, of places and of colours."""
+        piece = self._primitive(skin.surface, "#ffffff" if skin.colors is not None else COLORS[0], 1.0, 0.0)
+        piece["targets"] = [{"POSITION": self.accessor(own.astype(np.float32), _ARRAY, bounds=True)} for own in skin.patterns]
+        if skin.colors is not None and skin.color_patterns is not None:
+            piece["attributes"]["COLOR_0"] = self.accessor(skin.colors.astype(np.float32), _ARRAY)
+            for target, own in zip(piece["targets"], skin.color_patterns, strict=True):
+                target["COLOR_0"] = self.accessor(own.astype(np.float32), _ARRAY)
+        return {"primitives": [piece], "weights": _rounded(skin.weights[0])}
 
     def _primitive(self, surface: Surface, color: str, opacity: float, metallic: float) -> dict[str, Any]:
         attributes = {

@@ -32,7 +32,10 @@ def vector(values: Any) -> np.ndarray:
 
 
 class Looks:
-    """Shapes of bodies by their place in `body_names`, the ground's as the last."""
+    """Shapes of bodies by their place in `body_names`.
+
+    Joints and contacts know bodies by their place in `frame_names`: points of bodies that deform come after all bodies, the ground is the last.
+    """
 
     def __init__(self, system: System, up: np.ndarray):
         self.system, self.up = system, up
@@ -158,7 +161,7 @@ class Looks:
         """Feet of what hangs on the ground: pyramids with the joint at the top."""
         found: Shapes = []
         for first, second, on_first, on_second, _ in self.hinges:
-            names = (*self.system.body_names, "ground")
+            names = (*self.system.frame_names, "ground")
             if self.ground in (first, second) and not self.given.get(names[first if second == self.ground else second]):
                 point = on_first if first == self.ground else on_second
                 found.append(_foot(point, self.up, 3.5 * radius))

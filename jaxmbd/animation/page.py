@@ -15,7 +15,7 @@ import numpy as np
 
 from .gltf import glb, upright
 from .motion import matrices
-from .scene import CONTACTS, REACTIONS, Scene, scene_of
+from .scene import CONTACTS, REACTIONS, Scene, scene_of, shown
 
 if TYPE_CHECKING:
     from ..solution import Solution
@@ -152,9 +152,9 @@ def _corners(scene: Scene) -> np.ndarray:
     path = next((node.position for node in scene.nodes if scene.follow and node.name == scene.follow), np.zeros((1, 3)))
     found = []
     for node in scene.nodes:
-        if node.group or not node.parts or (scene.follow and len(node.position) == 1):
+        if node.group or not shown(node) or (scene.follow and len(node.position) == 1):
             continue
-        outside = _outermost(np.concatenate([part.surface.vertices for part in node.parts]))
+        outside = _outermost(np.concatenate([part.surface.vertices for part in shown(node)]))
         rows = np.unique(np.linspace(0, len(node.position) - 1, 60).astype(int))
         sized = outside if node.scale is None else outside * node.scale[rows][:, None]
         moved = np.einsum("tij,tkj->tki", matrices(node.turn[rows]), np.broadcast_to(sized, (len(rows), len(outside), 3)))

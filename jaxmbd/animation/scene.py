@@ -53,6 +53,8 @@ class Node(NamedTuple):
     """(rows, 3)"""
     group: str = ""
     """what can be switched on and off together; empty: it is always there"""
+    skin: shapes.Skin | None = None
+    """of a body that deforms, instead of parts"""
 
 
 class Scene(NamedTuple):
@@ -94,9 +96,9 @@ def scene_of(
     duration = float(saved.times[-1] - saved.times[0]) / speed
     times = picture_times(saved.times, saved.spins, duration, _RATE, min(_MOST, _BUDGET // (36 * moving)))
     motion = resample(saved, times)
-    bodies = _bodies(system, looks, motion, 0.012 * size)
+    bodies = _bodies(solution, system, looks, motion, 0.012 * size)
     links = _links(system, motion, size)
-    shown = {group: _arrows(group, found, np.asarray(solution.ts), times, size) for group, found in loads.items()}
+    pushes = {group: _arrows(group, found, np.asarray(solution.ts), times, size) for group, found in loads.items()}
     floor, ground = _ground(system, looks, motion, size)
     if floor is None and not system.planar and system.fields:
         floor = _below(bodies, up) - 0.1 * size
@@ -104,14 +106,14 @@ def scene_of(
     return Scene(
         times,
         speed,
-        (*([rest] if ground else []), *bodies, *links, *(node for nodes, _ in shown.values() for node in nodes)),
+        (*([rest] if ground else []), *bodies, *links, *(node for nodes, _ in pushes.values() for node in nodes)),
         {name: _trace(solution, name, times) for name in traces},
         up,
         system.planar,
         size,
         floor,
         _followed(system, motion, up, size) if follow is None else _known_body(system, follow),
-        {group: longest for group, (nodes, longest) in shown.items() if nodes},
+        {group: longest for group, (nodes, longest) in pushes.items() if nodes},
     )
 
 
@@ -185,28 +187,41 @@ def _known_body(system: System, name: str) -> str:
 # --- nodes --------------------------------------------------------------------------------------------------------------------------------
 
 
-def _bodies(system: System, looks: Looks, motion: Motion, radius: float) -> list[Node]:
+def _bodies(solution: "Solution", system: System, looks: Looks, motion: Motion, radius: float) -> list[Node]:
     colors: dict[str, str] = {}
     made: dict[Any, tuple[Part, ...]] = {}
     nodes = []
     for body, name in enumerate(system.body_names):
         kind = name.partition("[")[0]
         color = colors.setdefault(kind, COLORS[len(colors) % len(COLORS)])
-        known = (*looks.of(body, radius), *looks.pins(body, radius))
+        skin = None if looks.given.get(name) else _skin(solution, system, name, motion.times)
+        known = () if skin is not None else (*looks.of(body, radius), *looks.pins(body, radius))
         if (known, color) not in made:
             made[known, color] = tuple(part_of(shape, color) for shape in known)
-        nodes.append(Node(name, made[known, color], motion.positions[:, body], motion.turns[:, body]))
+        nodes.append(Node(name, made[known, color], motion.positions[:, body], motion.turns[:, body], skin=skin))
     return nodes
+
+
+def _skin(solution: "Solution", system: System, name: str, times: np.ndarray) -> shapes.Skin | None:
+    """What a body that deforms shows at the times of the pictures."""
+    group, place, where = system.body_slices()[name]
+    rows = np.asarray(solution.q)[:, where]
+    return pick(group.body, place).skin(np.stack([np.interp(times, np.asarray(solution.ts), column) for column in rows.T], axis=1))
 
 
 def _below(bodies: list[Node], up: np.ndarray) -> float:
     """m, the lowest that anything comes."""
     lowest = np.inf
     for node in bodies:
-        for part in node.parts:
+        for part in shown(node):
             across = np.einsum("tij,j->ti", matrices(node.turn).swapaxes(1, 2), up)  # the vertical as the body sees it
             lowest = min(lowest, float(np.min(node.position @ up + np.min(across @ part.surface.vertices.T, axis=1))))
     return lowest
+
+
+def shown(node: Node) -> tuple[Part, ...]:
+    """Its surfaces; of one that deforms, as it is at rest."""
+    return node.parts if node.skin is None else (Part(node.skin.surface, COLORS[0]),)
 
 
 def part_of(shape: shapes.AbstractShape, color: str) -> Part:
@@ -294,12 +309,15 @@ def _ground(system: System, looks: Looks, motion: Motion, size: float) -> tuple[
     floor = max((float(vector(plane.point) @ looks.up) for plane in level), default=None)
     parts = [part_of(shape, METAL) for shape in looks.supports(0.012 * size)]
     middle = motion.positions[:, :-1].mean(axis=(0, 1))
+    planes = [shape for shape in scenery if isinstance(shape, shapes.Plane) and not len(shape.sizes)]
     for shape in scenery:
         if isinstance(shape, shapes.Plane) and not len(shape.sizes):
             if system.planar:
                 parts.append(Part(solids.bank(vector(shape.point), vector(shape.normal), middle, size), "#a3a9b1"))
             elif not any(shape is one for one in level):
-                parts.append(Part(solids.wall(vector(shape.point), vector(shape.normal), middle, size), "#a3a9b1", 0.25))
+                surface = solids.wall(shape, [one for one in planes if one is not shape], middle, size)
+                if len(surface.vertices):
+                    parts.append(Part(surface, "#a3a9b1", 0.25))
         else:
             parts.append(part_of(shape, "#a3a9b1"))
     return (None if system.planar else floor), parts

@@ -36,10 +36,27 @@ def coil(turns: int = 9, around: int = 6, along: int = 16, wire: float = 0.12) -
     return Surface.smooth(vertices.reshape(-1, 3), normals.reshape(-1, 3), triangles)
 
 
-def wall(point: np.ndarray, normal: np.ndarray, middle: np.ndarray, size: float) -> Surface:
-    """Of a plane, what lies near."""
-    unit = normal / np.linalg.norm(normal)
-    return Plane(middle - unit * ((middle - point) @ unit), unit, (1.5 * size, 1.5 * size)).surface()
+def wall(plane: Plane, others: list[Plane], middle: np.ndarray, size: float) -> Surface:
+    """Of a plane, what lies near, and in front of the other planes."""
+    unit = np.asarray(plane.normal) / np.linalg.norm(plane.normal)
+    near = middle - unit * ((middle - np.asarray(plane.point)) @ unit)
+    corners = Plane(near, unit, (1.5 * size, 1.5 * size)).surface().vertices[[0, 1, 2, 5]]
+    for other in others:
+        normal = np.asarray(other.normal)
+        corners = _cut(corners, (corners - np.asarray(other.point)) @ normal)
+    fan = [(0, i, i + 1) for i in range(1, len(corners) - 1)]
+    return Surface.flat(corners, np.array(fan, int).reshape(-1, 3))
+
+
+def _cut(corners: np.ndarray, heights: np.ndarray) -> np.ndarray:
+    """What remains of a convex polygon where the heights of its corners are positive."""
+    found = []
+    for a, b, ha, hb in zip(corners, np.roll(corners, -1, axis=0), heights, np.roll(heights, -1), strict=True):
+        if ha >= 0:
+            found.append(a)
+        if ha * hb < 0:
+            found.append(a + (b - a) * ha / (ha - hb))
+    return np.array(found).reshape(-1, 3)
 
 
 def bank(point: np.ndarray, normal: np.ndarray, middle: np.ndarray, size: float) -> Surface:

@@ -67,6 +67,60 @@ class Surface(NamedTuple):
         return self._replace(vertices=self.vertices @ rotation.T + np.asarray(position), normals=self.normals @ rotation.T)
 
 
+class Skin(NamedTuple):
+    """A surface that deforms: patterns of displacements are added to its vertices, each with a weight that changes in time.
+
+    Modes are patterns whose weights are their coordinates; whatever else deforms is told by `snapshots`.
+    """
+
+    surface: Surface
+    """as it is where all weights are zero, in the axes of its body's frame"""
+    patterns: np.ndarray
+    """(patterns, n, 3), m"""
+    weights: np.ndarray
+    """(rows, patterns)"""
+    colors: np.ndarray | None = None
+    """(n, 3), linear red, green and blue of 0 to 1, where all weights are zero"""
+    color_patterns: np.ndarray | None = None
+    """(patterns, n, 3), what patterns add to them"""
+
+    @staticmethod
+    def snapshots(vertices: Any, triangles: Any, values: Any = None, most: int = 48) -> "Skin":
+        """From where its vertices (rows, n, 3) are [m] and, for colours from blue by green to red, a scalar (rows, n) such as a stress.
+
+        Of many rows some are kept, and players go evenly from one to the next.
+        """
+        vertices, triangles = np.asarray(vertices, float), np.asarray(triangles).astype(int)
+        rows = len(vertices)
+        kept = np.unique(np.linspace(0, rows - 1, min(rows, most)).round().astype(int))
+        weights = (
+            np.stack([np.interp(np.arange(rows), kept, one) for one in np.eye(len(kept))[1:]], axis=1) if rows > 1 else np.zeros((1, 0))
+        )
+        shown = vertices[kept]
+        surface = _rounded_off(shown[0], triangles)
+        if values is None:
+            return Skin(surface, shown[1:] - shown[0], weights)
+        given = np.asarray(values, float)
+        low, high = given.min(), given.max()
+        share = (given[kept] - low) / (high - low if high > low else 1.0)
+        colors = np.stack([np.interp(share, *_SCALE[:, [0, i]].T) for i in (1, 2, 3)], axis=-1)
+        return Skin(surface, shown[1:] - shown[0], weights, colors[0], colors[1:] - colors[0])
+
+
+_SCALE = np.array([[0.0, 0.03, 0.1, 0.6], [0.33, 0.05, 0.5, 0.5], [0.6, 0.3, 0.6, 0.1], [0.8, 0.9, 0.5, 0.05], [1.0, 0.75, 0.03, 0.03]])
+"""Shares, and the linear red, green and blue that they are painted with."""
+
+
+def _rounded_off(vertices: np.ndarray, triangles: np.ndarray) -> Surface:
+    """With the mean normals of the triangles round each vertex."""
+    corners = vertices[triangles]
+    normals = np.zeros_like(vertices)
+    for i in range(3):
+        np.add.at(normals, triangles[:, i], np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]))
+    lengths = np.linalg.norm(normals, axis=1, keepdims=True)
+    return Surface.smooth(vertices, np.where(lengths > 0, normals / np.where(lengths > 0, lengths, 1.0), (0.0, 0.0, 1.0)), triangles)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class AbstractShape(abc.ABC):
     """A shape with its colour."""

@@ -88,12 +88,12 @@ def test_it_plays_by_itself_and_asks_the_network_for_nothing(browser, tmp_path):
 @pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="no ffmpeg here")
 def test_a_film_has_the_pictures_of_the_run(tmp_path):
     path = pendulum().save_video(tmp_path / "run.gif", size=(160, 120), rate=8.0, speed=1.0)
-    image = pytest.importorskip("PIL.Image").open(path)
-    assert image.size == (160, 120)
-    assert image.n_frames == 5  # half a second at eight a second, first and last among them
-    first = np.asarray(image.convert("RGB")).astype(int)
-    image.seek(4)
-    assert np.mean(np.any(first != np.asarray(image.convert("RGB")), axis=-1)) > 0.01
+    with pytest.importorskip("PIL.Image").open(path) as image:
+        assert image.size == (160, 120)
+        assert image.n_frames == 5  # half a second at eight a second, first and last among them
+        first = np.asarray(image.convert("RGB")).astype(int)
+        image.seek(4)
+        assert np.mean(np.any(first != np.asarray(image.convert("RGB")), axis=-1)) > 0.01
 
 
 def test_a_page_that_fails_says_so(browser, tmp_path):

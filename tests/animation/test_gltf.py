@@ -93,6 +93,33 @@ def test_everything_that_is_referred_to_is_there(files):
                 assert (np.sum(turns[1:] * turns[:-1], axis=1) > 0).all()  # never the long way round
 
 
+class Beating(mbd.PointMass):
+    """A square that grows with the height of its body: what a body that deforms shows."""
+
+    def skin(self, q):
+        square = np.array([[-0.1, -0.1, 0], [0.1, -0.1, 0], [0.1, 0.1, 0], [-0.1, 0.1, 0]])
+        vertices = square * (1 + q[:, 2])[:, None, None]
+        return mbd.shapes.Skin.snapshots(vertices, [[0, 1, 2], [0, 2, 3]], np.repeat(q[:, 2:], 4, axis=1), most=9)
+
+
+def test_a_body_that_deforms_shows_its_own_surface():
+    falling = mbd.Model([Beating("heart", 1.0, (0, 0, 1.0))], forces=[mbd.Gravity((0, 0, -9.81))])
+    run = mbd.simulate(falling, t1=0.4, integrator=mbd.Verlet(), step=0.01)
+    file = File(glb(scene_of(run, speed=0.1)))
+    (piece,) = file.json["meshes"][file.json["nodes"][file.numbers["heart"]]["mesh"]]["primitives"]
+    assert len(piece["targets"]) == 8
+    rest, grown = file.array(piece["attributes"]["POSITION"]), [file.array(target["POSITION"]) for target in piece["targets"]]
+    times, weights = file.channel("heart", "weights")
+    weights = weights.reshape(len(times), 8)
+    height = file.positions("heart", times)[:, 2]
+    for i in (0, len(times) // 3, -1):
+        shown = rest + np.tensordot(weights[i], grown, axes=1)
+        np.testing.assert_allclose(shown[2, 0], 0.1 * (1 + height[i]), atol=1e-3)  # straight from snapshot to snapshot
+    colors = file.array(piece["attributes"]["COLOR_0"])[0], *(file.array(target["COLOR_0"])[0] for target in piece["targets"])
+    np.testing.assert_allclose(colors[0], [0.75, 0.03, 0.03], atol=1e-6)  # red at the top
+    np.testing.assert_allclose(colors[0] + colors[-1], [0.03, 0.1, 0.6], atol=1e-6)
+
+
 def test_ten_seconds_of_a_run_stay_small():
     run = pendulum()
     slow = scene_of(run, speed=0.05)

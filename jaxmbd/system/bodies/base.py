@@ -16,13 +16,14 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from ..._numbers import Numbers
 from ..frames import Frame
 from ..observable import BODY, Observable
 from ..parameters import Parameter, read_fields, read_name
-from ..shapes import AbstractShape, read_shapes
+from ..shapes import AbstractShape, Skin, read_shapes
 
 
 class AbstractBody(eqx.Module):
@@ -55,6 +56,11 @@ class AbstractBody(eqx.Module):
     @abc.abstractmethod
     def initial(self) -> tuple[Array, Array]:
         """(q, v) at the start."""
+
+    def skin(self, q: np.ndarray) -> Skin | None:
+        """Of a body that deforms, what pictures show where no shape is given: from rows of its own coordinates, in the axes of `frame`. None: it
+        keeps its shape."""
+        return None
 
     @abc.abstractmethod
     def are_lengths(self) -> tuple[bool, ...]:
