@@ -73,14 +73,14 @@ def bounce(height: Any, stiffness: Any, t: float, impacts: int) -> Any:
     return speed * since - 0.5 * GRAVITY * since**2
 
 
-def bounces(impacts: int, parameter: str, integrator: mbd.AbstractIntegrator, **options: Any) -> Impact:
+def bounces(impacts: int, parameter: str, integrator: mbd.AbstractIntegrator, label: str, **options: Any) -> Impact:
     height, stiffness = 0.5, 1e5
     fall = np.sqrt(2 * height / GRAVITY)
     t1 = float((2 * impacts + 0.6) * fall + impacts * np.pi * np.sqrt(MASS / stiffness))
     by_height = parameter == "height"
     # The run's y counts from where the ball hung, the closed form's from where it touches.
     return Impact(
-        f"bouncing ball, {impacts} impacts, {integrator.name}",
+        f"{impacts:2d} by {parameter}, {label}",
         bouncing(parameter),
         lambda run: run.observe("final:ball.y"),
         height if by_height else stiffness,
@@ -113,16 +113,20 @@ def cradle() -> Impact:
 
 
 def impacts(_: argparse.Namespace) -> None:
-    fixed = {"step": 2e-5}
+    landing = {"max_step": 0.01, "controller": mbd.control.AtContacts()}
+    rough, fine = mbd.RosenbrockNystrom(1e-8, 1e-8), mbd.RosenbrockNystrom(1e-10, 1e-10)
     cases = [
-        *(bounces(n, "height", mbd.Verlet(), **fixed) for n in (1, 3, 10)),
-        *(bounces(n, "floor.stiffness", mbd.Verlet(), **fixed) for n in (1, 3, 10)),
-        bounces(3, "height", mbd.HHT(1e-7), max_step=0.01),
-        bounces(3, "height", mbd.RosenbrockNystrom(1e-8, 1e-8), max_step=0.01),
+        *(bounces(n, "height", mbd.Verlet(), "verlet, 20 us", step=2e-5) for n in (1, 3, 10)),
+        *(bounces(n, "height", rough, "rosenbrock 1e-8", max_step=0.01) for n in (1, 3, 10)),
+        *(bounces(n, "height", rough, "rosenbrock 1e-8, at contacts", **landing) for n in (1, 3, 10)),
+        *(bounces(n, "height", fine, "rosenbrock 1e-10, at contacts", **landing) for n in (1, 3, 10)),
+        *(bounces(n, "floor.stiffness", fine, "the same", **landing) for n in (1, 3, 10)),
+        bounces(3, "height", mbd.HHT(1e-7), "hht 1e-7", max_step=0.01),
+        bounces(3, "height", mbd.HHT(1e-7), "hht 1e-7, at contacts", **landing),
         toss(),
         cradle(),
     ]
-    print("derivatives through impacts (differences: central, over the steps of the run)")
+    print("derivatives through impacts of an elastic ball, a box and three balls (differences: central, over the steps of the run)")
     print(f"{'':45}{'derivative':>14}{'differences':>14}{'relative':>10}{'closed form':>14}{'relative':>10}")
     for case in cases:
         first = mbd.simulate(case.system(case.at), case.t1, integrator=case.integrator, **case.options)
@@ -295,7 +299,8 @@ hinge = mbd.Revolute("hinge", mbd.ground, rod, point=(0, 0))
 system = mbd.Model([rod], [hinge], [mbd.Gravity((0, -9.81))]).build()
 def end(p):
     steps = jnp.full(count, 1e-3)
-    run = mbd.simulate(system.set({"rod.mass": p}), 1e-3 * count, integrator=mbd.HHT(1e-5), step=steps, max_steps=count, saveat=mbd.SaveAt(t1=True), throw=False)
+    run = mbd.simulate(system.set({"rod.mass": p}), 1e-3 * count, integrator=mbd.HHT(1e-5), step=steps, max_steps=count, 
+        saveat=mbd.SaveAt(t1=True), throw=False)
     return run.final.q[2]
 print(float(jax.jit(end if wanted == "run" else jax.grad(end))(1.0)))
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)

@@ -93,7 +93,7 @@ def simulate(
         method = method.precise()
         if len(steps) > 0:
             options["first_step"] = jnp.asarray(steps[:1])[0]
-    chosen = method.default_controller() if controller is None else controller
+    chosen = (method.default_controller() if controller is None else controller).suited(method)
     chosen.check(system, method)
     job = Job(
         system,

@@ -26,6 +26,14 @@ class AbstractController(eqx.Module):
     def check(self, system: Any, integrator: Any) -> None:
         """Refuses or warns of a combination that the controller does not suit."""
 
+    def suited(self, integrator: Any) -> "AbstractController":
+        """The controller with what was left open chosen for an integrator."""
+        return self
+
+    def look(self, system: Any, old: Any, new: Any, info: Any) -> Any:
+        """What `adapt` gets of a step from one state to another as `info`; `info` itself, unless a controller wants to know more."""
+        return info
+
     def first_step(self, h: Array) -> Array:
         """The first step to try [s], where the integrator would begin with h."""
         return h

@@ -114,7 +114,7 @@ def search(params: tuple[AbstractSystem, AbstractIntegrator, State], plan: Plan,
         attempt = _Attempt.make(system, integrator, state, now, proposal.h)
         attempt = eqx.tree_at(lambda a: a.new.t, attempt, pace.arrive(proposal.last, attempt.new.t))
         order = integrator.order if attempt.info.order is None else attempt.info.order
-        decision, control = pace.judge(attempt.info, order, proposal.h, now.control)
+        decision, control = pace.judge(pace.look(system, state, attempt.new, attempt.info), order, proposal.h, now.control)
         diverged = decision.accept & attempt.diverged
         accept = decision.accept & ~diverged & going
         new, after = attempt.settle(system, integrator, state, now, accept, decision.next_step, control)

@@ -12,6 +12,7 @@ from ..control.base import AbstractController, Decision
 from ..integrators.base import AbstractIntegrator, StepInfo
 from ..results import RESULTS
 from ..scalar import kept_whole
+from ..system.equations import AbstractSystem
 from ..system.state import State
 
 _EVEN_STEPS = 32
@@ -51,8 +52,12 @@ class AbstractPace(eqx.Module):
     def arrive(self, last: Array, t: Array) -> Float[Array, ""]:
         """The time after a step, which the integrator takes for t."""
 
+    def look(self, system: AbstractSystem, old: State, new: State, info: StepInfo) -> Any:
+        """What is known of a step before it is judged."""
+        return info
+
     @abstractmethod
-    def judge(self, info: StepInfo, order: Any, h: Array, control: Any) -> tuple[Decision, Any]:
+    def judge(self, info: Any, order: Any, h: Array, control: Any) -> tuple[Decision, Any]:
         """What becomes of a step of size h, and the controller's own state then."""
 
     @abstractmethod
@@ -86,7 +91,10 @@ class Adaptive(AbstractPace):
     def arrive(self, last: Array, t: Array) -> Float[Array, ""]:
         return jnp.where(last, self.t1, t)
 
-    def judge(self, info: StepInfo, order: Any, h: Array, control: Any) -> tuple[Decision, Any]:
+    def look(self, system: AbstractSystem, old: State, new: State, info: StepInfo) -> Any:
+        return self.controller.look(system, old, new, info)
+
+    def judge(self, info: Any, order: Any, h: Array, control: Any) -> tuple[Decision, Any]:
         return self.controller.adapt(info, order, h, control)
 
     def why_stuck(self, accept: Array, h: Array, next_step: Array, trouble: RESULTS) -> tuple[Bool[Array, ""], RESULTS]:

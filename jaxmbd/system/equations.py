@@ -27,10 +27,10 @@ class AbstractSystem(AbstractWorkings):
     """A mechanical system as equations.
 
     A subclass has the fields (or properties) `q0`, `v0` and the methods `mass`, `force`, and, as far as it needs them, `constraint`,
-    `velocity_constraint` (nonholonomic), `stiff_force` (family B), `potential_energy`, `normalize`, `contact_power`. It may also say more of its
-    coordinates (`coordinate_lengths`, `coordinate_names`) and a quicker way to solve with M (`solve_mass`). Differential states exist if it
-    has `x0` and `state_rate`; then `force` and `stiff_force` receive x as a fourth argument. With `force_uses_multipliers = True`, `force`
-    receives the multipliers as its last one.
+    `velocity_constraint` (nonholonomic), `stiff_force` (family B), `potential_energy`, `normalize`, `contact_power`, `switches`. It may also
+    say more of its coordinates (`coordinate_lengths`, `coordinate_names`) and a quicker way to solve with M (`solve_mass`). Differential
+    states exist if it has `x0` and `state_rate`; then `force` and `stiff_force` receive x as a fourth argument. With
+    `force_uses_multipliers = True`, `force` receives the multipliers as its last one.
     """
 
     q0: eqx.AbstractVar[Array]
@@ -86,6 +86,10 @@ class AbstractSystem(AbstractWorkings):
     def contact_power(self, q: Array, v: Array, t: Array, *x: Array) -> Float[Array, "bodies"]:
         """W, the rate at which contacts change each body's energy. Unknown (infinite) unless a subclass says."""
         return jnp.full(1, jnp.inf)
+
+    def switches(self, q: Array, v: Array, t: Array) -> Float[Array, "switches"]:
+        """Functions that change their sign where forces have kinks; of a mechanism those of contacts. `control.AtContacts` ends steps there."""
+        return jnp.zeros(0)
 
     def solve_mass(self, q: Array, force: Array) -> Array:
         """The a with M(q) a = force; where M is singular, the one that stays on the coordinates' own manifold (`normalize`)."""

@@ -434,6 +434,13 @@ class AbstractMechanism(AbstractSystem):
         applied = self._wrenches(frames, t, x, None, lambda element: element.is_contact)
         return jnp.sum(applied.force * moving.velocity[:-1] + applied.torque * moving.angular_velocity[:-1], axis=1)
 
+    def switches(self, q, v, t):
+        frames, found = self.frames(q, v), [jnp.zeros(0)]
+        for group, local in zip(self.force_groups, self.geometry.forces, strict=True):
+            if group.element.is_contact:
+                found.append(map_elements(lambda e, loc, f: e.switches(loc, f), group.element, local, group.frames(frames)).ravel())
+        return jnp.concatenate(found)
+
     def _states_by_group(self, x: Array) -> list[Array]:
         kinds = zip(self.layout.forces, self.layout.state_slices, strict=True)
         return [x[where].reshape(len(kind.bodies), kind.states) for kind, where in kinds]

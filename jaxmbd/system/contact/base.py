@@ -252,6 +252,13 @@ class AbstractContact(AbstractForce):
         wrench = self._each(lambda touch, x: self._spot_wrench(touch, frames, x), self.touch(local, frames), x)
         return wrench if self.spots == 1 else jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), wrench)
 
+    def switches(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "n"]:
+        """Of the law, at all spots."""
+        touch = self.touch(local, frames)
+        if self.spots == 1:
+            return self.law.switches(touch.depth, touch.rate)
+        return jax.vmap(self.law.switches)(touch.depth, touch.rate).ravel()
+
     def potential(self, local, frames, angles):
         depth = self.touch(local, frames).depth
         return self.law.energy(depth) if self.spots == 1 else jnp.sum(jax.vmap(self.law.energy)(depth))

@@ -39,6 +39,10 @@ class AbstractContactLaw(eqx.Module):
     def energy(self, depth: Float[Array, ""]) -> Float[Array, ""]:
         """The elastic energy [J] that is stored at a depth."""
 
+    def switches(self, depth: Float[Array, ""], rate: Float[Array, ""]) -> Float[Array, "n"]:
+        """Functions that change their sign where the force has a kink, or begins: `control.AtContacts` ends steps there."""
+        return depth[None]
+
 
 class LinearContact(AbstractContactLaw):
     r"""A spring and a dashpot that act while bodies overlap: force = k d + c d' for a depth d > 0.
@@ -94,6 +98,11 @@ class LinearContact(AbstractContactLaw):
 
     def energy(self, depth):
         return 0.5 * self.stiffness * _overlap(depth) ** 2
+
+    def switches(self, depth, rate):
+        if self.adhesive:
+            return depth[None]
+        return jnp.stack([depth, self.stiffness * _overlap(depth) - jnp.abs(self.damping * rate)])
 
 
 class Hertz(AbstractContactLaw):
@@ -170,6 +179,9 @@ class HuntCrossley(AbstractContactLaw):
     def energy(self, depth):
         return _elastic_energy(self.stiffness, depth, self.exponent)
 
+    def switches(self, depth, rate):
+        return jnp.stack([depth, 1.0 + self.damping * rate])
+
 
 class LankaraniNikravesh(AbstractContactLaw):
     r"""force = k d^n (1 + 3/4 (1 - e^2) d' / v), never negative: Hunt and Crossley's law, its damping from a restitution e.
@@ -229,6 +241,9 @@ class LankaraniNikravesh(AbstractContactLaw):
 
     def energy(self, depth):
         return _elastic_energy(self.stiffness, depth, self.exponent)
+
+    def switches(self, depth, rate):
+        return jnp.stack([depth, 1.0 + 0.75 * (1.0 - self.restitution**2) / self.approach_speed * rate])
 
 
 class SmoothContact(AbstractContactLaw):
@@ -292,6 +307,9 @@ class HertzLine(AbstractContactLaw):
 
     def energy(self, depth):
         return _elastic_energy(self.stiffness, depth, _LINE)
+
+    def switches(self, depth, rate):
+        return jnp.stack([depth, 1.0 + self.damping * rate])
 
 
 _LINE = 10.0 / 9.0
