@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from ..integrators.base import StepInfo
 from ..system.equations import AbstractSystem
 from ..system.parameters import positive, read
 from ..system.state import State
@@ -18,7 +17,8 @@ from .base import AbstractController, Decision
 class Seen(eqx.Module):
     """What a step says of itself, and on which side of their switches forces were at its ends."""
 
-    info: StepInfo
+    info: Any
+    """a StepInfo, or what the inner controller makes of it"""
     before: Float[Array, "switches"]
     after: Float[Array, "switches"]
 
