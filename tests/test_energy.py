@@ -88,10 +88,14 @@ SHORTER = {"ball-bearing": 1e-3, "hmmwv": 1.0, "stiff-impact": 0.6, "penalty-pen
 """s, where a part of a run says as much as the whole"""
 
 
+LARGE = ("belt", "track")
+"""have tests of their own, at the tolerances that their contacts are run with"""
 QUICK = ("oscillators", "penalty-pendulum", "bouncing-ball")
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PROBLEMS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in PROBLEMS if name not in LARGE]
+)
 def test_the_balance_of_every_problem_closes_along_its_run(name):
     """By the method that suits it, up to the errors of steps: adaptive ones at a tight tolerance, or the fixed ones of the command line."""
     problem = PROBLEMS[name]

@@ -21,6 +21,7 @@ from ..system.system import System
 
 INTEGRATORS: dict[str, Callable[[float], AbstractIntegrator]] = {
     "hht": HHT,
+    "hht-mm": lambda tolerance: HHT(tolerance, length_scale=1e-3, velocity_error=False),
     "bdf": lambda tolerance: BDF(tolerance=tolerance),
     "newmark": Newmark,
     "trapezoidal": Trapezoidal,

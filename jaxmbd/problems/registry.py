@@ -73,6 +73,7 @@ PROBLEMS: dict[str, Problem] = {
         "a poly-V belt of n segments drives alternator and water pump of a car engine (Negrut et al. 2005)",
         t1=0.2,
         conserves_energy=False,
+        integrator="hht-mm",
     ),
     "track": Problem(
         track,
@@ -80,6 +81,7 @@ PROBLEMS: dict[str, Problem] = {
         t1=3.0,
         conserves_energy=False,
         max_step=0.01,
+        integrator="hht-mm",
     ),
     "stiff-impact": Problem(
         stiff_impact,
