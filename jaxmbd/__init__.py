@@ -131,6 +131,10 @@ from .system.forces.signal import Signal as Signal
 from .system.forces.springs import Bushing as Bushing
 from .system.forces.springs import SpringDamper as SpringDamper
 from .system.forces.springs import TorsionSpringDamper as TorsionSpringDamper
+from .system.forces.states import Actuator as Actuator
+from .system.forces.states import DifferentialState as DifferentialState
+from .system.forces.states import ForceState as ForceState
+from .system.forces.states import Variable as Variable
 from .system.forces.symmetric import SymmetricBushing as SymmetricBushing
 from .system.frames import Frame as Frame
 from .system.frames import JointReaction as JointReaction

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from ..control.base import AbstractController
 from ..results import RESULTS
-from ..system.equations import AbstractSystem, refuse_velocity_rows
+from ..system.equations import AbstractSystem, refuse_implicit_states, refuse_velocity_rows
 from ..system.state import State
 
 
@@ -120,9 +120,10 @@ class AbstractIntegrator(eqx.Module):
         """Refuses or warns of a system that the method does not suit."""
 
     def refuse_multiplier_forces(self, system: AbstractSystem) -> None:
-        """Refuses forces that depend on multipliers and constraints of velocities, unless the method solves for all of these together."""
+        """Refuses forces that depend on multipliers, constraints of velocities and implicit states, unless the method solves for all of it."""
         if not self.solves_for_multipliers:
             refuse_velocity_rows(system, type(self).__name__)
+            refuse_implicit_states(system, type(self).__name__)
         if (forces := system.multiplier_forces()) and not self.solves_for_multipliers:
             raise ValueError(
                 f"{type(self).__name__} does not know the multipliers when it evaluates forces, but there are forces that depend on them: "

@@ -215,7 +215,7 @@ class BDF(AbstractIntegrator):
         past: Past = state.method
         h = jnp.where(h > 0, h, 1.0)  # a run without steps
         past = flat_past(state, h, past.v.shape[0], past.correction, past.stiffness, past.mass)
-        if self.prescribed and self.fixed_order is not None and self.fixed_order > 1:
+        if self.prescribed and self.fixed_order is not None and self.fixed_order > 1 and not system.implicit_states():
             past = smooth_past(system, state, past, h)
         return dataclasses.replace(state, method=past)
 
@@ -314,7 +314,7 @@ class BDF(AbstractIntegrator):
         grid, past, (weight, velocity_weight, state_weight) = equations.grid, equations.past, self._weights(equations.system, scratch)
         norms = jax.vmap(rms)
         positions = grid.misses(equations.move_of(new), past.offsets) * weight
-        states = grid.misses(new.x, past.x) * state_weight
+        states = grid.misses(new.x, past.x) * state_weight * equations.integrals  # variables have no error of their own
         sizes = jnp.maximum(norms(positions), norms(states))
         if self.controls_velocities:
             rounding = 10.0 * velocity_rounding(scratch.largest.q, equations.formula.leading)

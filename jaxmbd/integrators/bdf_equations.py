@@ -16,10 +16,11 @@ from ..system.equations import (
     constraint_force,
     constraint_jacobian,
     constraint_rate,
+    differential,
     held_and_force,
     holds_positions,
     mass_product,
-    state_rate,
+    state_residual,
     total_force,
 )
 from ..system.state import State
@@ -66,7 +67,7 @@ class BDFEquations(AbstractMotionEquations):
         v:       M D v + Phi_q^T lambda - Q = 0
         lambda:  Phi = 0
         mu:      Phi_q v + Phi_t = 0            stabilised (Gear, Gupta, Leimkuhler): index 2
-        x:       D x - g = 0
+        x:       D x - g = 0, or d(D x, x, q, v, a, lambda, t) = 0
 
     (a row that is dropped as redundant reads lambda = 0, mu = 0). Velocity constraints stand in the row of lambda as A v + b = 0, in the unit
     of Phi', with A^T beside Phi_q^T in the row of v, and have no mu. The first letter names the unknown in whose place the row stands; in two
@@ -108,6 +109,11 @@ class BDFEquations(AbstractMotionEquations):
     @property
     def t(self) -> Array:
         return self.old.t + self.h
+
+    @property
+    def integrals(self) -> Float[Array, "x"]:
+        """1 for differential states, 0 for variables and force states, which have no rate."""
+        return differential(self.system, self.old.x)
 
     def fields(self) -> dict[str, slice]:
         """Where the unknowns are."""
@@ -159,6 +165,8 @@ class BDFEquations(AbstractMotionEquations):
             unit = jnp.where(holds_positions(self.system) > 0, rows[name], rows["correction"]) if name == "multipliers" else rows[name]
             among = kept if name == "multipliers" else kept * holds_positions(self.system)
             units = held_rows(among, unit, columns[name])[:size] if held else jnp.full(size, rows[name])
+            if name == "x":
+                units = jnp.where(self.integrals > 0, units, 1.0)
             row_units.append(units)
             column_units.append(jnp.full(size, columns[name]))
         return Scaling(jnp.concatenate(row_units), jnp.concatenate(column_units))
@@ -196,7 +204,8 @@ class BDFEquations(AbstractMotionEquations):
         if self.formulation.stabilized:
             placed = kept * holds_positions(self.system)
             equations.append(placed * constraint_rate(self.system, q, v, t) + (1.0 - placed) * parts["correction"])
-        equations.append(self.formula.derivative(x, self.past.x) - state_rate(self.system, x, q, v, t))
+        rate = self.integrals * self.formula.derivative(x, self.past.x)
+        equations.append(state_residual(self.system, rate, x, q, v, a, kept * multipliers, t))
         return jnp.concatenate(equations)
 
     def jacobian(self, z: Array) -> Array:
@@ -210,7 +219,7 @@ class BDFEquations(AbstractMotionEquations):
             return coloring.jacobian(lambda part: self.residual(z.at[place].set(part)), z[place], pattern)
 
         moving = columns(q, pattern)
-        if self.system.multiplier_forces():
+        if self.system.multiplier_forces() or self.system.implicit_states():
             pulling = columns(held)
         else:
             rows = moving[held]  # kept * Phi_q: its transpose acts on the motion
@@ -242,7 +251,7 @@ class BDFEquations(AbstractMotionEquations):
             parts["x"],
             parts["multipliers"],
             a,
-            self.formula.derivative(parts["x"], self.past.x),
+            self.integrals * self.formula.derivative(parts["x"], self.past.x),
             self.old.memory,
         )
         free, state = state, normalized(self.system, state)

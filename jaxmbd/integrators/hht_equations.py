@@ -15,10 +15,11 @@ from ..system.equations import (
     AbstractSystem,
     constraint_jacobian,
     constraint_rate,
+    differential,
     held_and_force,
     holds_positions,
     mass_product,
-    state_rate,
+    state_residual,
     total_force,
 )
 from ..system.state import State
@@ -35,7 +36,7 @@ class Averages(eqx.Module):
     acceleration: Float[Numbers, "*runs q"]
     """the averaged acceleration a_n that Newmark's formulas work with"""
     state_rate: Float[Numbers, "*runs x"]
-    """the averaged x'"""
+    """the averaged x'; of variables x itself, which is their unknown"""
     h: Float[Numbers, "*runs"]
     """s, the step that led here; 0 at the start"""
 
@@ -102,7 +103,9 @@ class HHTEquations(AbstractMotionEquations):
         [ -(gamma h g_v + beta h^2 g_q)            0           I/(1+alpha) - rho h g_x ]
 
     (a row that is dropped as redundant reads lambda = 0). Where forces depend on multipliers, the second column is Phi_q^T - Q_lambda. Velocity
-    constraints A v + b = 0 hold at t_{n+1} too: over gamma h, their row is A + (beta h / gamma) (A v + b)_q, their column A^T.
+    constraints A v + b = 0 hold at t_{n+1} too: over gamma h, their row is A + (beta h / gamma) (A v + b)_q, their column A^T. States with
+    implicit equations have the third row of the paper's (12), d_a + gamma h d_v + beta h^2 d_q, d_lambda, d_x' + rho h d_x; of variables
+    and force states the unknown is the change of x itself, without rho h.
     That is option (c) of the paper, "full". In option (b), "accelerations", the second row is Phi itself; in (a), "positions", the unknowns
     are the changes of q and x besides: the first column is divided by beta h^2, the last by rho h.
     """
@@ -116,7 +119,7 @@ class HHTEquations(AbstractMotionEquations):
     a: Float[Array, "q"]
     """a_n"""
     rate: Float[Array, "x"]
-    """the averaged x'_n; x'_n itself if rho was given"""
+    """the averaged x'_n; x'_n itself if rho was given; x_n of variables"""
 
     @staticmethod
     def of_step(system: AbstractSystem, c: Coefficients, old: State, h: Array) -> "HHTEquations":
@@ -125,8 +128,10 @@ class HHTEquations(AbstractMotionEquations):
         # Growth beyond a factor 2 is not followed: moving it farther amplifies the constraints' accelerations (unstable at 3).
         ratio = jnp.where(averages.h > 0, jnp.minimum(h / jnp.where(averages.h > 0, averages.h, 1.0), 2.0), 1.0)
         a = old.acceleration + ratio * (averages.acceleration - old.acceleration)
-        rate = old.state_rate + ratio * (averages.state_rate - old.state_rate)
         system = system.recall(old.memory)
+        rate = old.state_rate + ratio * (averages.state_rate - old.state_rate)
+        if system.algebraic_states():
+            rate = jnp.where(differential(system, rate) > 0, rate, old.x)
         v = _velocity(system, old, ratio) if system.multiplier_forces() else old.v
         return HHTEquations(system, c, old, h, v, a, rate)
 
@@ -138,6 +143,11 @@ class HHTEquations(AbstractMotionEquations):
     @property
     def t(self) -> Array:
         return self.old.t + self.h
+
+    @property
+    def integrals(self) -> Float[Array, "x"]:
+        """1 for differential states, 0 for variables and force states."""
+        return differential(self.system, self.rate)
 
     def split(self, z: Array) -> tuple[Array, Array, Array]:
         n, m = self.sizes
@@ -157,14 +167,19 @@ class HHTEquations(AbstractMotionEquations):
     def new_state(self, z: Array) -> State:
         da, multipliers, dr = self.split(z)
         old, h, c = self.old, self.h, self.c
+        x = old.x + h * (self.rate + c.rho * dr)  # (9a)
+        rate = (self.rate + dr + c.state_alpha * old.state_rate) / (1.0 + c.state_alpha)
+        if self.system.algebraic_states():
+            integrals = self.integrals
+            x, rate = jnp.where(integrals > 0, x, self.rate + dr), integrals * rate
         return State(
             self.t,
             old.q + h * self.v + h**2 * (0.5 * self.a + c.beta * da),  # (2a)
             self.v + h * (self.a + c.gamma * da),  # (2b)
-            old.x + h * (self.rate + c.rho * dr),  # (9a)
+            x,
             multipliers,
             (self.a + da + c.alpha * old.acceleration) / (1.0 + c.alpha),
-            (self.rate + dr + c.state_alpha * old.state_rate) / (1.0 + c.state_alpha),
+            rate,
             old.memory,
             Averages(self.a + da, self.rate + dr, h),
         )
@@ -175,8 +190,8 @@ class HHTEquations(AbstractMotionEquations):
         force = total_force(self.system, new.q, new.v, new.t, new.x, kept * new.multipliers)
         motion = mass_product(self.system, new.q, new.acceleration) + pull - force
         held = kept * rows + (1.0 - kept) * new.multipliers
-        rate = new.state_rate - state_rate(self.system, new.x, new.q, new.v, new.t)
-        return jnp.concatenate([motion, held, rate])
+        states = state_residual(self.system, new.state_rate, new.x, new.q, new.v, new.acceleration, kept * new.multipliers, new.t)
+        return jnp.concatenate([motion, held, states])
 
     def scaling(self) -> Scaling:
         """Constraints over beta h^2, those of velocities over gamma h; unknowns are accelerations, multipliers and rates, which do not depend on
@@ -188,7 +203,8 @@ class HHTEquations(AbstractMotionEquations):
             slope = jnp.where(holds_positions(self.system) > 0, drift, self.c.gamma * self.h)
             rows = rows.at[n : n + m].set(held_rows(self.old.memory.kept_rows, slope, one))
         elif self.c.scaling == "positions":
-            columns = columns.at[:n].set(1.0 / drift).at[n + m :].set(1.0 / (self.c.rho * self.h))
+            moved = jnp.where(self.integrals > 0, self.c.rho * self.h, 1.0)
+            columns = columns.at[:n].set(1.0 / drift).at[n + m :].set(1.0 / moved)
         return Scaling(rows, columns)
 
     def fields(self) -> dict[str, slice]:
@@ -214,7 +230,7 @@ class HHTEquations(AbstractMotionEquations):
             return self._blocks(z)
         pattern = self.system.coupling()
         moving = coloring.jacobian(lambda da: self.residual(jnp.concatenate([da, z[n:]])), z[:n], pattern)
-        if self.system.multiplier_forces():
+        if self.system.multiplier_forces() or self.system.implicit_states():
             pulling = jax.jacfwd(lambda pull: self.residual(z.at[n : n + m].set(pull)))(z[n : n + m])
         else:
             if self.system.velocity_rows():

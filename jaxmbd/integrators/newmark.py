@@ -13,7 +13,7 @@ from ..control import LocalError
 from ..control.base import AbstractController
 from ..solvers.newton import JudgeByResidual, NewtonInfo, newton
 from ..solvers.roots import frozen
-from ..system.equations import AbstractSystem, count_rows, largest_contact_power
+from ..system.equations import AbstractSystem, count_rows, differential, largest_contact_power
 from ..system.parameters import is_traced
 from ..system.state import State
 from .base import AbstractIntegrator, StepInfo, Work
@@ -113,8 +113,9 @@ class AbstractNewmark(AbstractIntegrator):
     # --- start ------------------------------------------------------------------------------------------------------------------------
 
     def init(self, system: AbstractSystem, state: State) -> tuple[State, NewmarkScratch]:
-        state = dataclasses.replace(state, method=Averages(state.acceleration, state.state_rate, jnp.zeros(())))
-        unknowns = jnp.concatenate([state.acceleration, state.multipliers, state.state_rate])
+        rate = jnp.where(differential(system, state.x) > 0, state.state_rate, state.x)
+        state = dataclasses.replace(state, method=Averages(state.acceleration, rate, jnp.zeros(())))
+        unknowns = jnp.concatenate([state.acceleration, state.multipliers, state.method.state_rate])
         predictor, none = Predictor.begin(state.t, unknowns), Change(jnp.zeros_like(state.q), jnp.zeros_like(state.x), jnp.zeros(()))
         jacobian = StepJacobian.nothing(unknowns.shape[0], system.algebra())
         return state, frozen(NewmarkScratch(predictor, jacobian, Largest.at(state), none, none))
@@ -135,6 +136,7 @@ class AbstractNewmark(AbstractIntegrator):
             return new, scratch, StepInfo.nothing_searched()
         jacobian, solved = found
         da, _, dr = equations.split(frozen(z))
+        dr = equations.integrals * dr  # variables have no error of their own
         tried = Change(da / h, dr / h, h)
         position, _ = self._errors(equations, scratch, da, dr)
         states = self._state_error(equations, scratch, dr)
@@ -170,7 +172,13 @@ class AbstractNewmark(AbstractIntegrator):
 
         def size(dy):
             da, _, dr = equations.split(scaling.expand(dy))
+            if system.algebraic_states():
+                dv, dr = (1.0 - equations.integrals) * dr, equations.integrals * dr
+                variables = rms(dv / jnp.maximum(self.state_scale, scratch.largest.x)) / (self.corrector * self.tolerance)
+            else:
+                variables = jnp.zeros(())
             position = jnp.maximum(*self._errors(equations, scratch, da, dr)) / self.corrector
+            position = jnp.maximum(position, variables)
             if not self.velocity_error:
                 return position
             weight = self._weights(system, scratch.largest.v)

@@ -14,8 +14,8 @@ from ..integrators.base import AbstractIntegrator
 from ..results import RESULTS
 from ..solvers.roots import AbstractEquations, frozen, implicit_root
 from ..system.equations import AbstractSystem
-from ..system.observing.grammar import Found, find
-from ..system.observing.views import Scene
+from ..system.observing.grammar import Found
+from ..system.observing.instant import Instant
 from ..system.parameters import read, scalar
 from ..system.state import State
 
@@ -64,48 +64,23 @@ class Event(eqx.Module):
         return value - self.level
 
 
-class Now:
+class Now(Instant):
     """The motion at one time, as conditions see it."""
 
     def __init__(self, system: AbstractSystem, state: State, before: "Turns | None" = None):
-        self._scene, self._before = Scene(system.recall(state.memory), state), before
+        super().__init__(system.recall(state.memory), state)
+        self._before = before
         self._found: dict[str, tuple[Array, Array]] = {}
 
     def __getitem__(self, name: str) -> Float[Array, ""]:
-        (found,) = find(self._scene.system, name)
-        if found.reducer or found.observable.value is None or found.observable.flow is not None:
-            raise ValueError(f"{name!r} belongs to a whole run: a condition knows the motion at one time only.")
-        value = self._look(found, found.quantity)
+        found = self._find(name)
+        value = self._look(found)
         return self._over_full_turns(name, value, found) if found.observable.full_turns else value
-
-    @property
-    def t(self) -> Float[Array, ""]:
-        """s"""
-        return self._scene.state.t
-
-    @property
-    def q(self) -> Float[Array, "q"]:
-        return self._scene.state.q
-
-    @property
-    def v(self) -> Float[Array, "q"]:
-        return self._scene.state.v
-
-    @property
-    def x(self) -> Float[Array, "x"]:
-        """differential states"""
-        return self._scene.state.x
 
     @property
     def turns(self) -> "Turns":
         """What was looked at and is to be remembered."""
         return Turns(self.t, dict(self._found))
-
-    def _look(self, found: Found, quantity: str) -> Float[Array, ""]:
-        view = self._scene.view(found.prefix, found.owner.view)
-        function = found.owner.table[quantity].value
-        assert function is not None
-        return jnp.asarray(function(view), float)
 
     def _over_full_turns(self, name: str, angle: Array, found: Found) -> Float[Array, ""]:
         """As `observe` counts them: since it was last seen, an angle has grown by what its rate says, to half a turn."""

@@ -8,6 +8,7 @@ Friction makes it piecewise smooth: Newton's method takes, of several lengths of
 with lambda = 0, so that the first step leads to the reactions without friction, and of several solutions the one near these is found.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import jax
@@ -18,7 +19,7 @@ from jaxtyping import Array, Bool, Float
 from .._precision import attainable
 from ..solvers.linear import solve_once
 from ..solvers.roots import AbstractEquations, implicit_root
-from .equations import AbstractSystem, constraint_curvature, total_force
+from .equations import AbstractSystem, constraint_curvature, differential, state_rate, state_residual, total_force
 
 _NEGLIGIBLE = attainable(1e-11)
 """Gap between the two sides over 1 + |lambda|."""
@@ -36,6 +37,43 @@ def accelerations(
         multipliers, balanced = implicit_root(here, lambda there: find_multipliers(there.residual, multipliers))
     z = here.respond(multipliers)
     return z[:n], z[n:], balanced
+
+
+def balanced_start(
+    system: AbstractSystem, q: Array, v: Array, t: Array, x: Array, kept: Array, matrix: Float[Array, "n n"]
+) -> tuple[Float[Array, "q"], Float[Array, "rows"], Float[Array, "x"], Float[Array, "x"], Bool[Array, ""]]:
+    """Accelerations, multipliers, x and x', and whether they could be found. Of x, variables and force states are found too; x is where the
+    search for these begins."""
+    if not system.implicit_states():
+        a, multipliers, balanced = accelerations(system, q, v, t, x, kept, matrix)
+        return a, multipliers, x, state_rate(system, x, q, v, t), balanced
+    right = -kept * constraint_curvature(system, q, v, t)
+    here = _Start(_Balance(system, q, v, t, x, kept, matrix, right), differential(system, x))
+    begin = jnp.concatenate([jnp.zeros_like(kept), jnp.where(here.integrals > 0, 0.0, x)])
+    y, balanced = implicit_root(here, lambda there: find_multipliers(there.residual, begin))
+    a, multipliers, rate, x = here.parts(y)
+    return a, multipliers, x, rate, balanced
+
+
+class _Start(AbstractEquations):
+    """lambda - L(Q(lambda, x)) = 0 and d(x', x, q, v, v', lambda) = 0, for z = (lambda; x' of differential states, x of the others)."""
+
+    balance: "_Balance"
+    integrals: Float[Array, "x"]
+
+    def parts(self, z: Array) -> tuple[Array, Array, Array, Array]:
+        """v', lambda, x', x."""
+        here, m = self.balance, self.balance.kept.shape[0]
+        x = jnp.where(self.integrals > 0, here.x, z[m:])
+        solved = dataclasses.replace(here, x=x).respond(z[:m])
+        n = here.q.shape[0]
+        return solved[:n], solved[n:], self.integrals * z[m:], x
+
+    def residual(self, z):
+        here, m = self.balance, self.balance.kept.shape[0]
+        a, multipliers, rate, x = self.parts(z)
+        missed = state_residual(here.system, rate, x, here.q, here.v, a, here.kept * multipliers, here.t)
+        return jnp.concatenate([z[:m] - multipliers, missed])
 
 
 class _Balance(AbstractEquations):

@@ -3,6 +3,8 @@
 M(q) v' + Phi_q(q, t)^T lambda = Q(q, v, t, x, lambda)        q' = v        Phi(q, t) = 0        x' = g(x, q, v, t)
 
 Constraints of velocities alone, A(q, t) v + b(q, t) = 0, have multipliers too: they come after those of Phi, and A^T after Phi_q^T.
+Differential states may have implicit equations d(x', x, q, v, v', lambda, t) = 0 instead, and some of x may be no integrals but variables that
+these equations define.
 """
 
 import abc
@@ -43,10 +45,14 @@ class AbstractSystem(AbstractWorkings):
     """Whether there is a family B. A class that has the method `stiff_force` says so by that, unless it says otherwise."""
     has_contact_power: ClassVar[bool] = False
     """Whether W is known; by the method `contact_power`, likewise."""
+    has_state_equation: ClassVar[bool] = False
+    """Whether differential states have implicit equations; by the method `state_equation`, likewise."""
+    algebraic: ClassVar[tuple[int, ...]] = ()
+    """Which entries of x are no differential states: variables and force states, which `state_equation` defines without their rates."""
 
     def __init_subclass__(cls, **keywords: Any):
         super().__init_subclass__(**keywords)
-        for method in ("stiff_force", "contact_power"):
+        for method in ("stiff_force", "contact_power", "state_equation"):
             if method in vars(cls) and f"has_{method}" not in vars(cls):
                 setattr(cls, f"has_{method}", True)
 
@@ -74,6 +80,10 @@ class AbstractSystem(AbstractWorkings):
     def state_rate(self, x: Array, q: Array, v: Array, t: Array) -> Float[Array, "x"]:
         """x' = g(x, q, v, t)."""
         return jnp.zeros_like(x)
+
+    def state_equation(self, rate: Array, x: Array, q: Array, v: Array, a: Array, multipliers: Array, t: Array) -> Float[Array, "x"]:
+        """d(x', x, q, v, v', lambda, t), zero for the right x': instead of `state_rate`, for HHT and BDF."""
+        return rate - self.state_rate(x, q, v, t)
 
     def normalize(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Puts coordinates that live on a manifold of their own back on it: at the start, and after steps that no constraint row guards."""
@@ -136,12 +146,13 @@ def check_shapes(system: AbstractSystem) -> None:
             "velocity_constraint(q, v, t)": rolling,
             "x0": x,
             "state_rate(x, q, v, t)": jnp.asarray(system.state_rate(x, q, v, t)),
+            "state_equation(...)": jnp.asarray(state_residual(system, x, x, q, v, v, multipliers, t)),
         }
 
     found = {name: value.shape for name, value in eqx.filter_eval_shape(shapes, system).items()}
     n, x = found["q0"], found["x0"]
     expected = {name: n for name in ("v0", "force(q, v, t)", "stiff_force(q, v, t)")}
-    expected |= {"mass(q)": n + n, "state_rate(x, q, v, t)": x}
+    expected |= {"mass(q)": n + n, "state_rate(x, q, v, t)": x, "state_equation(...)": x}
     for name in ("q0", "x0", "constraint(q, t)", "velocity_constraint(q, v, t)"):
         if len(found[name]) != 1:
             raise ValueError(f"{name} of {type(system).__name__} must be a vector, got shape {found[name]}.")
@@ -245,6 +256,29 @@ def largest_contact_power(
 def state_rate(system: AbstractSystem, x: Array, q: Array, v: Array, t: Array) -> Array:
     """x'."""
     return system.state_rate(x, q, v, t)
+
+
+@eqx.filter_jit
+def state_residual(
+    system: AbstractSystem, rate: Array, x: Array, q: Array, v: Array, a: Array, multipliers: Array, t: Array
+) -> Float[Array, "x"]:
+    """d, zero for the right x'."""
+    if system.implicit_states():
+        return system.state_equation(rate, x, q, v, a, multipliers, t)
+    return rate - state_rate(system, x, q, v, t)
+
+
+def differential(system: AbstractSystem, like: Array) -> Float[Array, "x"]:
+    """1 for differential states, 0 for variables and force states."""
+    return jnp.ones(like.shape[-1]).at[np.asarray(system.algebraic_states(), int)].set(0.0)
+
+
+def refuse_implicit_states(system: AbstractSystem, what: str) -> None:
+    """Refuses by name states that have no x' = g(x, q, v, t)."""
+    if names := system.implicit_states():
+        raise ValueError(
+            f"{what} needs x' = g(x, q, v, t) of all states, which {', '.join(names)} has not; mbd.HHT() and mbd.BDF() do not."
+        )
 
 
 @eqx.filter_jit

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float
 from .._precision import attainable
 from ..solvers.linear import solve_once
 from ..solvers.roots import AbstractEquations, implicit_root
-from .balance import accelerations
+from .balance import balanced_start
 from .blocks.start import nearest_position, nearest_velocity, solve_saddle
 from .equations import (
     AbstractSystem,
@@ -149,16 +149,16 @@ def start(system: AbstractSystem, t: Array, q: Array, v: Array, x: Array, memory
         v = nearest_velocity(mechanism, q, v, t, kept)
         forces, rows = total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)
         a, multipliers = solve_saddle(mechanism, q, t, kept, forces, rows)
-        balanced = jnp.array(True)
+        balanced, rate = jnp.array(True), state_rate(system, x, q, v, t)
     else:
         mass, jacobian = system.mass(q), constraint_jacobian(system, q, t)
         weight = projection_metric(mass, jacobian, kept)
         drive = constraint_rate(system, q, jnp.zeros_like(v), t)
         v = solve_once(saddle_matrix(weight, jacobian, kept), jnp.concatenate([weight @ v, -kept * drive]))[:n]
-        a, multipliers, balanced = accelerations(system, q, v, t, x, kept, saddle_matrix(mass, jacobian, kept))
+        a, multipliers, x, rate, balanced = balanced_start(system, q, v, t, x, kept, saddle_matrix(mass, jacobian, kept))
     violation = Violation(jnp.abs(constraint(system, q, t)), jnp.abs(constraint_rate(system, q, v, t)), balanced)
     memory = Memory(system.angles(q), kept)
-    state = State(t, q, v, x, multipliers, a, state_rate(system, x, q, v, t), memory)
+    state = State(t, q, v, x, multipliers, a, rate, memory)
     return state, violation, assembled
 
 

@@ -16,14 +16,17 @@ from .blocks.structure import Structure
 from .bodies.base import point_name
 from .equations import AbstractSystem
 from .forces.base import AbstractField, AbstractForce
+from .forces.states import AbstractState
 from .frames import Frame, Wrench, ground_frame
 from .joints.penalties import penalty_wrench
 from .observing import energy
+from .observing.instant import Instant
 from .observing.reactions import joint_reactions, multiplier_forces
 from .observing.views import owners_of_mechanism
 from .stacked.assembly import sum_by_owner
 from .stacked.groups import BodyGroup, ElementGroup, Geometry, LazyAngles, gather, map_elements
 from .stacked.layout import Layout
+from .state import Memory, State
 
 
 class AbstractMechanism(AbstractSystem):
@@ -37,6 +40,8 @@ class AbstractMechanism(AbstractSystem):
     layout: eqx.AbstractVar[Layout]
     redundant: eqx.AbstractVar[bool]
     redundant_rows: eqx.AbstractVar[int | None]
+    implicit_places: eqx.AbstractVar[tuple[tuple[int, int], ...]]
+    aliases: eqx.AbstractVar[tuple[tuple[str, str], ...]]
     geometry: eqx.AbstractVar[Geometry]
     structure: eqx.AbstractVar[Structure | None]
     last_angles: eqx.AbstractVar[Float[Array, "angles"] | None]
@@ -141,7 +146,7 @@ class AbstractMechanism(AbstractSystem):
             for name in group.names:
                 index -= kind.states
                 if index < 0:
-                    return f"force {name!r}"
+                    return f"{group.element.kind} {name!r}"
         return "unknown"
 
     # --- the initial configuration ----------------------------------------------------------------------------------------------------
@@ -352,7 +357,7 @@ class AbstractMechanism(AbstractSystem):
                     group.frames(frames),
                     angle,
                     state,
-                    *(gather(reactions, joints) for joints in zip(*group.joints, strict=True)),
+                    *(gather(reactions, joints) for joints in zip(*group.joints, strict=True) if group.element.asks_reactions),
                 ),
             )
             for group, local, angle, state in acting
@@ -448,11 +453,38 @@ class AbstractMechanism(AbstractSystem):
     def state_rate(self, x, q, v, t):
         if x.shape[-1] == 0:
             return x
+        nothing = jnp.zeros_like(x), jnp.zeros_like(q), jnp.zeros(len(self.row_lengths()))  # what explicit rates do not depend on
+        return -self._state_misses(nothing[0], x, q, v, *nothing[1:], t)
+
+    def state_equation(self, rate, x, q, v, a, multipliers, t):
+        return self._state_misses(rate, x, q, v, a, multipliers, t)
+
+    def implicit_states(self):
+        return tuple(f"{group.element.kind} {group.names[i]!r}" for group, i in self._members(self.implicit_places))
+
+    def _members(self, places: tuple[tuple[int, int], ...]) -> list[tuple[ElementGroup, int]]:
+        return [(self.force_groups[number], place) for number, place in places]
+
+    def algebraic_states(self):
+        return self.layout.algebraic_states
+
+    def called(self, name):
+        owner, dot, quantity = name.partition(".")
+        return f"{dict(self.aliases).get(owner, owner)}{dot}{quantity}"
+
+    def _state_misses(self, rate: Array, x: Array, q: Array, v: Array, a: Array, multipliers: Array, t: Number) -> Float[Array, "x"]:
+        """x' less what it should be, or, of implicit equations, what they say."""
         frames = self.frames(q, v)
         _, angles = self._angles(frames)
-        rates = [jnp.zeros(0)]
-        for group, local, angle, state in zip(self.force_groups, self.geometry.forces, angles, self._states_by_group(x), strict=True):
-            if state.shape[1] > 0:
+        kept = Memory(jnp.zeros(self.layout.angle_count), jnp.ones(len(self.row_lengths())))
+        now = Instant(self, State(jnp.asarray(t, float), q, v, x, multipliers, a, rate, kept))
+        rates, given = [jnp.zeros(0)], self._states_by_group(rate)
+        for group, local, angle, state, own in zip(
+            self.force_groups, self.geometry.forces, angles, self._states_by_group(x), given, strict=True
+        ):
+            if isinstance(group.element, AbstractState):
+                rates.append(map_elements(lambda e, r, s: e.misses(r, s, now), group.element, own, state).ravel())
+            elif state.shape[1] > 0:
                 rate = map_elements(
                     lambda e, loc, f, a, s: e.state_rate(loc, f, a, t, s),
                     group.element,
@@ -461,7 +493,7 @@ class AbstractMechanism(AbstractSystem):
                     angle,
                     state,
                 )
-                rates.append(rate.ravel())
+                rates.append((own - rate).ravel())
         return jnp.concatenate(rates)
 
     # --- energy -----------------------------------------------------------------------------------------------------------------------

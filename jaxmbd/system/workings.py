@@ -57,6 +57,18 @@ class AbstractWorkings(eqx.Module):
         power of forces and velocity together: they are asked with the latter."""
         return self._equations.contact_power(q, corrected, t, *(() if x.shape[-1] == 0 else (x,)))
 
+    def implicit_states(self) -> tuple[str, ...]:
+        """Descriptions of what gives states implicit equations or makes them variables."""
+        return (f"state_equation of {type(self).__name__}",) if self._equations.has_state_equation else ()
+
+    def algebraic_states(self) -> tuple[int, ...]:
+        """Places in x of what is no differential state."""
+        return self._equations.algebraic
+
+    def called(self, name: str) -> str:
+        """What the system calls an observable of that name now: without its own names it has numbers for them."""
+        return name
+
     def own_acceleration(self, q: Array, v: Array) -> Array:
         """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
         return jnp.zeros_like(q)

@@ -28,6 +28,7 @@ from ..stacked.groups import BodyGroup, ElementGroup
 from ..stacked.layout import Layout
 from ..system import System
 from .analysis import Analysis, analyse
+from .laws import with_laws
 from .overlap import check_overlaps
 
 
@@ -112,6 +113,7 @@ class Model:
             Layout.of(body_groups, joint_groups, force_groups),
             looks=((ground.name, self.scenery), *((body.name, body.shape) for body in self.bodies)),
         )
+        system = with_laws(system)
         system = _with_structure(system, algebra)
         penalties_only = all(group.element.penalty is not None for group in system.joint_groups)
         if is_traced(system):
@@ -142,6 +144,7 @@ def _with_structure(system: System, algebra: str) -> System:
     """The same, prepared for blocks if that is asked for or pays."""
     reasons = [f"{force} depends on reactions" for force in system.multiplier_forces()]
     reasons += ["there are joints that hold velocities"] * bool(system.velocity_rows())
+    reasons += ["there are states whose equations see the whole mechanism"] * any(kind.sees_all for kind in system.layout.forces)
     reasons += ["elements attach to points of bodies that deform"] * (len(system.layout.frame_bodies) > len(system.layout.body_slices))
     reasons += ["redundant rows cannot be found under jit, grad or vmap"] * is_traced(system)
     if algebra == "block" and reasons:

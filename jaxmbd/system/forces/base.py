@@ -27,6 +27,8 @@ class AbstractForce(AbstractElement):
     """Whether its power counts as contact power."""
     shares_axis: ClassVar[bool] = False
     """Whether its geometry is that of its joint, an `Axis`."""
+    asks_reactions: ClassVar[bool] = True
+    """Whether `wrench` gets the reactions of `reaction_joints`."""
     observables: ClassVar[dict[str, Observable]] = FORCE
 
     def reaction_joints(self) -> tuple[str, ...]:

@@ -38,7 +38,9 @@ def multiplier_forces(system: "AbstractMechanism") -> tuple[str, ...]:
     """Descriptions of forces that depend on multipliers. Joints that penalties hold have reactions without them."""
     found = []
     for group in system.force_groups:
-        for name, joints in zip(group.names, group.joints, strict=False):  # no joints: none of the group asks for any
+        for name, joints in zip(
+            group.names, group.joints if group.element.asks_reactions else (), strict=False
+        ):  # no joints: none of the group asks for any
             owners = [(system.joint_groups[number], place) for number, place in joints]
             held = [repr(owner.names[place]) for owner, place in owners if owner.element.penalty is None]
             if held:

@@ -164,7 +164,8 @@ class ElementView:
         system = scene.system
         groups, geometry = (system.joint_groups, system.geometry.joints) if is_joint else (system.force_groups, system.geometry.forces)
         self.element, self.local = pick(groups[number].element, place), pick(geometry[number], place)
-        self._joints = groups[number].joints[place] if groups[number].joints else ()
+        asked = not is_joint and groups[number].element.asks_reactions and groups[number].joints
+        self._joints = groups[number].joints[place] if asked else ()
         self.frames: tuple[Frame, ...] = pick(groups[number].frames(scene.frames), place)
         self.angles = scene.angles[0 if is_joint else 1][number][place]
         self.t = scene.state.t

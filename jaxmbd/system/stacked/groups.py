@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from ..bodies.base import AbstractBody
 from ..elements import unwrap
 from ..forces.base import AbstractForce
+from ..forces.states import AbstractState
 from ..frames import Frame
 
 
@@ -96,6 +97,8 @@ class ElementGroup(eqx.Module):
 
     def joint_groups(self) -> set[int]:
         """Numbers of the groups of joints whose reactions are asked for."""
+        if not self.element.asks_reactions:
+            return set()
         return {number for joints in self.joints for number, _ in joints}
 
     @property
@@ -116,6 +119,11 @@ class ElementGroup(eqx.Module):
         """Differential states of forces at the start."""
         # An element may have no array of its own (a torque that is a function of time): the bodies say how many there are.
         return map_elements(lambda force, _: force.initial_state(), self.element, np.asarray(self.bodies))
+
+    def sight(self) -> tuple[bool, bool]:
+        """Whether the equations of their states see the whole mechanism, and whether these states are variables."""
+        sees_all = isinstance(self.element, AbstractState)
+        return sees_all, sees_all and self.element.algebraic
 
     def states(self) -> int:
         """How many differential states one force has."""

@@ -44,6 +44,10 @@ class ElementKind(NamedTuple):
     """whether they belong to family B"""
     velocity_rows: int = 0
     """how many velocities one joint keeps at zero besides"""
+    sees_all: bool = False
+    """whether equations of its states may depend on everything"""
+    algebraic: bool = False
+    """whether its states are variables"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +69,7 @@ class Layout:
                 ElementKind(g.bodies, (), () if g.stiff else g.row_lengths(), 0, g.element.angle_count, g.stiff, g.velocity_rows())
                 for g in joints
             ),
-            tuple(ElementKind(g.bodies, g.joints, (), g.states(), g.element.angle_count, g.stiff) for g in forces),
+            tuple(ElementKind(g.bodies, g.joints, (), g.states(), g.element.angle_count, g.stiff, 0, *g.sight()) for g in forces),
         )
 
     def __hash__(self) -> int:
@@ -156,6 +160,12 @@ class Layout:
         """Of every group of forces, its differential states in x."""
         return _slices([len(kind.bodies) * kind.states for kind in self.forces])
 
+    @cached_property
+    def algebraic_states(self) -> tuple[int, ...]:
+        """Places in x of what is no differential state."""
+        kinds = zip(self.forces, self.state_slices, strict=True)
+        return tuple(i for kind, where in kinds if kind.algebraic for i in range(where.start, where.stop))
+
     # --- who touches whom -------------------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -186,7 +196,7 @@ class Layout:
                 depends = np.zeros((kind.states, n), bool)
                 for i in bodies:
                     depends[:, slices[i]] = True
-                states.append(depends)
+                states.append(depends | kind.sees_all)
         pattern = np.concatenate([motion, held, *states])
         pattern.setflags(write=False)
         return pattern

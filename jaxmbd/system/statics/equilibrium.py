@@ -36,6 +36,7 @@ from ..equations import (
     constraint_force,
     constraint_jacobian,
     initial_states,
+    refuse_implicit_states,
     refuse_velocity_rows,
     saddle_matrix,
     state_rate,
@@ -97,6 +98,7 @@ def equilibrium(
     if not isinstance(system, AbstractSystem):
         raise ValueError(f"model must be an mbd.Model or an mbd.AbstractSystem, got {type(model).__name__}.")
     refuse_velocity_rows(system, "equilibrium")
+    refuse_implicit_states(system, "equilibrium")
     if t is None:
         t = 0.0 if initial is None else initial.t
     state, found = _solve(system, jnp.asarray(t, dtype=float), initial, find_coordinates(system, held, "held"))

@@ -25,6 +25,7 @@ from ..equations import (
     constraint_jacobian,
     constraint_rate,
     mass_product,
+    refuse_implicit_states,
     refuse_velocity_rows,
     state_rate,
     total_force,
@@ -84,6 +85,7 @@ def linearize(system: Model | AbstractSystem, state: State, freedoms: int | None
     """
     system = _read_system(system)
     refuse_velocity_rows(system, "linearize")
+    refuse_implicit_states(system, "linearize")
     if freedoms is None:
         freedoms = _count_freedoms(system, state)
     message = "linearize needs a state of rest (see mbd.equilibrium): the largest velocity in it is {} m/s or rad/s."
