@@ -32,7 +32,7 @@ def _asks_for_unknowns(system: System, number: int) -> bool:
 
     def misses(a: Any, multipliers: Any, rate: Any, x: Any) -> Any:
         t = jnp.zeros(())
-        there = system.nameless().recall(first_memory(system))
+        there = system.recall(first_memory(system))
         now = Instant(there, State(t, system.q0, system.v0, x, multipliers, a, rate, first_memory(system)))
         element, own = there.force_groups[number].element, there._states_by_group(x)[number]
         return map_elements(lambda e, r, s: e.misses(r, s, now), element, jnp.zeros_like(own), own)

@@ -244,7 +244,7 @@ def _warn_of_loose_bodies(model: Model, fields: Sequence[AbstractField]) -> None
     if loose and not fields:
         names = ", ".join(map(repr, loose))
         warnings.warn(f"no joint or force acts on body {names}: its centre of mass will keep its velocity.", stacklevel=4)
-    elif loose and (model.joints or len(model.forces) > len(fields)):
+    elif loose and (model.joints or any(set(e.bodies) - {ground.name} for e in model.forces)):
         names, acting = ", ".join(map(repr, loose)), ", ".join(field.name for field in fields)
         warnings.warn(
             f"no joint and no force but {acting} acts on body {names}: it will fall freely.",

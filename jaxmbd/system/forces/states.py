@@ -77,7 +77,7 @@ class DifferentialState(AbstractState):
     parameters: ClassVar[dict[str, Parameter]] = {}
     observables: ClassVar[dict[str, Observable]] = VALUE
 
-    def __init__(self, name: str, initial: Any, rate: Callable[..., Any] | None = None, *, equation: Callable[..., Any] | None = None):
+    def __init__(self, name: str, initial: Any, rate: Any = None, *, equation: Any = None):
         self.read_element(name, (ground,))
         if (rate is None) == (equation is None):
             raise ValueError(f"{self.label}: give rate(now) = x', or equation(now, x, rate) that is zero, one of them.")
@@ -116,7 +116,7 @@ class Variable(AbstractState):
     parameters: ClassVar[dict[str, Parameter]] = {}
     observables: ClassVar[dict[str, Observable]] = VALUE
 
-    def __init__(self, name: str, function: Callable[..., Any], initial: Any = 0.0):
+    def __init__(self, name: str, function: Any, initial: Any = 0.0):
         self.read_element(name, (ground,))
         _callable(self.label, "function", function)
         self.initial, self.function, self.stiff = _numbers(self.label, initial), function, False
@@ -142,7 +142,7 @@ class ForceState(AbstractState):
     point_like: ClassVar[tuple[int, ...]] = (0, 1)
     parameters: ClassVar[dict[str, Parameter]] = {}
 
-    def __init__(self, name: str, a: Any, b: Any, function: Callable[..., Any]):
+    def __init__(self, name: str, a: Any, b: Any, function: Any):
         self.read_element(name, (a, b))
         _callable(self.label, "function", function)
         self.function, self.stiff = function, False
@@ -157,7 +157,7 @@ class ForceState(AbstractState):
     def misses(self, rate, x, now):
         result = self.function(now)
         if not (isinstance(result, tuple | list) and len(result) == 2):
-            raise ValueError(f"{self.label}: its function must return the pair (force, torque).")
+            raise ValueError("its function must return the pair (force, torque).")
         return x - jnp.concatenate([_vector(part) for part in result])
 
 
@@ -182,7 +182,7 @@ class Actuator(AbstractState):
     parameters: ClassVar[dict[str, Parameter]] = {}
     observables: ClassVar[dict[str, Observable]] = VALUE
 
-    def __init__(self, name: str, joint: AbstractJoint, function: Callable[..., Any]):
+    def __init__(self, name: str, joint: AbstractJoint, function: Any):
         if type(joint) not in (Revolute, Translational, Cylindrical):
             raise ValueError(f"force {name!r}: give a joint of the kind Revolute, Translational, Cylindrical, got {joint!r}.")
         self.read_element(name, tuple(joint.bodies))

@@ -137,7 +137,7 @@ def test_explicit_states_run_with_any_integrator():
         (lambda: mbd.Variable("z", lambda now: now["peak:body.x"]), "variable 'z': 'peak:body.x' belongs to a whole run"),
         (lambda: mbd.Variable("z", lambda now: jnp.zeros(2)), r"variable 'z': its function must give 1 number\(s\).*got shape \(2,\)"),
         (lambda: mbd.ForceState("z", mbd.ground, "body", lambda now: 1.0), "force 'z': its function must return the pair"),
-        (lambda: mbd.Actuator("z", mbd.Fixed("f", mbd.ground, "body", (0, 0)), lambda now: 1.0), "force 'z': give a joint of the kind Rev"),
+        (lambda: mbd.Actuator("z", mbd.Fixed("f", mbd.ground, "body"), lambda now: 1.0), "force 'z': give a joint of the kind Rev"),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_build(state, message):
