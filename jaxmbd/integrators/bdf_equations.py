@@ -10,7 +10,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from ..solvers import coloring
+from ..solvers.algebra import DENSE, AbstractAlgebra
+from ..solvers.block_lu.algebra import BlockAlgebra
 from ..solvers.scaling import Scaling, held_rows
+from ..system.blocks.jacobian import Point
 from ..system.equations import (
     AbstractSystem,
     constraint_force,
@@ -24,6 +27,7 @@ from ..system.equations import (
     total_force,
 )
 from ..system.state import State
+from .bdf_blocks import StabilizedAlgebra, step_blocks, stiffness_diagonal
 from .common import normalized
 from .implicit import AbstractMotionEquations, Places
 from .multistep import Formula, Grid, Past
@@ -208,9 +212,21 @@ class BDFEquations(AbstractMotionEquations):
         equations.append(state_residual(self.system, rate, x, q, v, a, kept * multipliers, t))
         return jnp.concatenate(equations)
 
-    def jacobian(self, z: Array) -> Array:
-        """Of the unscaled residual, exact."""
+    def algebra(self) -> AbstractAlgebra:
+        blocks = self.system.algebra()
+        if self.formulation.velocities or not isinstance(blocks, BlockAlgebra):
+            return DENSE
+        return StabilizedAlgebra(blocks, self.old.memory.kept_rows, self.old.q.shape[0]) if self.formulation.stabilized else blocks
+
+    def jacobian(self, z: Array) -> Any:
+        """Of the unscaled residual; exact, but for the stabilised form by blocks."""
         places, kept = self.fields(), self.old.memory.kept_rows
+        algebra = self.algebra()
+        if algebra is not DENSE:
+            parts, v, a = self.motion(z)
+            at = Point(self.t, self.place(parts), v, a, parts["x"], kept * parts["multipliers"], kept)
+            blocks = step_blocks(self.system, at, self.formula.leading)
+            return algebra.matrix(blocks, self.formula.leading) if isinstance(algebra, StabilizedAlgebra) else blocks
         q, held = places["q"], places["multipliers"]
         # In more fields than two, the pattern of the columns is another one.
         pattern = None if self.formulation.velocities or self.formulation.stabilized else self.system.coupling()
@@ -272,12 +288,14 @@ class BDFEquations(AbstractMotionEquations):
 
 def average_mass(system: AbstractSystem, state: State) -> Array:
     """An estimate of m_ave: the mean of the diagonal of M."""
-    return jnp.mean(jnp.diagonal(system.mass(state.q)))
+    return system.mean_inertia(state.q)
 
 
 def average_stiffness(system: AbstractSystem, state: State) -> Array:
     """An estimate of k_ave: the mean size of the diagonal of K, the stiffness of forces and of constraint forces."""
     system, multipliers = system.recall(state.memory), state.multipliers
+    if system.blocks() is not None:
+        return jnp.mean(jnp.abs(stiffness_diagonal(system, state)))
 
     def pull(q):
         return constraint_force(system, q, state.t, multipliers) - total_force(system, q, state.v, state.t, state.x, multipliers)

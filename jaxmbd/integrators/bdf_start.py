@@ -6,6 +6,7 @@ smooth past to be found that way (what decays forwards explodes backwards); then
 """
 
 import dataclasses
+from typing import TYPE_CHECKING, cast
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +14,13 @@ from jaxtyping import Array
 
 from ..solvers.roots import frozen
 from ..system.balance import accelerations
-from ..system.equations import AbstractSystem, constraint_jacobian, saddle_matrix, state_rate
+from ..system.blocks.start import solve_saddle
+from ..system.equations import AbstractSystem, constraint_curvature, constraint_jacobian, saddle_matrix, state_rate, total_force
 from ..system.state import State
 from .multistep import Past
+
+if TYPE_CHECKING:
+    from ..system.mechanism import AbstractMechanism
 
 _SUBSTEPS = 12
 """Runge-Kutta steps in a step: the error, (1/12)^4 of what a step of order 4 would leave, does not show in steps of order 5 or 6."""
@@ -81,6 +86,9 @@ def _backwards(system: AbstractSystem, state: State, h: Array, points: int, subs
 
     def rates(t, y):
         q, v, x = y
+        if system.blocks() is not None:
+            forces, rows = total_force(system, q, v, t, x), -kept * constraint_curvature(system, q, v, t)
+            return v, solve_saddle(cast("AbstractMechanism", system), q, t, kept, forces, rows)[0], state_rate(system, x, q, v, t)
         matrix = saddle_matrix(system.mass(q), constraint_jacobian(system, q, t), kept)
         return v, accelerations(system, q, v, t, x, kept, matrix)[0], state_rate(system, x, q, v, t)
 
