@@ -92,13 +92,17 @@ def test_starts_and_matrices_are_those_of_the_dense_path(pair):
     np.testing.assert_allclose(dense_of(block.structure, found), expected, rtol=1e-10, atol=1e-10 * np.max(np.abs(expected)))
 
 
-def test_runs_and_their_derivatives_are_those_of_the_dense_path():
+BY_BDF = pytest.param(mbd.BDF(order=2, index="stabilized-2"), marks=pytest.mark.slow, id="bdf")
+
+
+@pytest.mark.parametrize("integrator", [pytest.param(mbd.HHT(), id="hht"), BY_BDF])
+def test_runs_and_their_derivatives_are_those_of_the_dense_path(integrator):
     """A loop whose last joint finds no body: 20 steps, and the slope of where it comes to by a mass."""
 
     @jax.jit
     @jax.value_and_grad
     def end(mass, system):
-        run = mbd.simulate(system.set({"link2.mass": mass}), 0.1, step=5e-3, integrator=mbd.HHT(), saveat=mbd.SaveAt(t1=True))
+        run = mbd.simulate(system.set({"link2.mass": mass}), 0.1, step=5e-3, integrator=integrator, saveat=mbd.SaveAt(t1=True))
         return jnp.sum(run.final.q**2)
 
     (a, slope_a), (b, slope_b) = (end(0.13, system) for system in both(chain(3, spatial=False, closed=True)))
