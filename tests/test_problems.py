@@ -209,3 +209,10 @@ def test_impact_agrees_with_minimal_coordinates_and_with_momentum():
     np.testing.assert_allclose(solution.position("target")[-1, 1] - 0.45, exact.y[2, -1], atol=4e-6)
     np.testing.assert_allclose(lift[-1], exact.y[3, -1], atol=1e-2)
     assert energy_closes(solution, 1e-2)
+
+
+def test_the_double_pendulum_has_both_starts():
+    """The printed one, and the one at rest that the error tables of Negrut et al. (2003) belong to."""
+    printed, resting = (mbd.problems.double_pendulum(second_rate=rate).build() for rate in (10.0, 0.0))
+    np.testing.assert_allclose(printed.v0[3:], [3.8822857, 14.4888887, 10.0], rtol=1e-7)
+    np.testing.assert_array_equal(resting.v0, 0.0)

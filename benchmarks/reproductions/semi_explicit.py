@@ -109,12 +109,13 @@ def _pendulum() -> Section:
             ours[1] < 0.2 * half[1],
             "not damped",
         ),
+        claim("evaluations of A", "fewer for (5)", f"{ours[2]} (5), {half[2]}, {damped[2]}", ours[2] < min(half[2], damped[2]), "as many"),
         claim(
-            "evaluations of A",
-            "significantly more for theta = 1/2",
-            f"{ours[2]} (5), {half[2]}, {damped[2]}",
-            half[2] > 2 * ours[2],
-            "as many",
+            "the same, theta = 1/2 against 0.6",
+            "significantly more, by its oscillations",
+            f"{half[2]} against {damped[2]}",
+            half[2] > 1.2 * damped[2],
+            "Newton's method with an exact Jacobian, to 1e-9, minds them little",
         ),
     ]
     figures = [(save(figure, "semi_explicit_figures_4_5.png"), "Figures 4 and 5: error of q_x, above, and of the constraint, below.")]
@@ -162,7 +163,7 @@ def _stability() -> Section:
     figure, axes = plt.subplots(1, 4, figsize=(13, 3.6), constrained_layout=True)
     rows = []
     for axis, alpha in zip(axes, (-0.5, 0.0, 0.5, 1.0), strict=True):
-        c, k = np.meshgrid(np.linspace(-1.5, 4.6, 181), np.linspace(-0.3, 9.0, 141))
+        c, k = np.meshgrid(np.linspace(-2.2, 4.6, 181), np.linspace(-0.3, 9.0, 141))
         flat = [a.ravel() for a in (np.full(c.shape, alpha), k, c, 0 * c, 0 * c)]
         maps = np.asarray(_maps(*flat)).reshape(*c.shape, 2, 2)
         radius, half, determinant = (
@@ -195,7 +196,7 @@ def _stability() -> Section:
         inside = (2 - alpha * line - (2 * np.sqrt(line) - 0.5 * (1 + 2 * alpha) * line) >= -1e-9) & (line <= 4)
         axis.plot((2 * np.sqrt(line) - 0.5 * (1 + 2 * alpha) * line)[inside], line[inside], color="k", linewidth=1.2)
         axis.plot(2 * np.sqrt(line), line, "k--", linewidth=0.9)
-        axis.set(title=f"alpha = {alpha:g}", xlabel="h c", xlim=(-1.5, 4.6), ylim=(-0.3, 9))
+        axis.set(title=f"alpha = {alpha:g}", xlabel="h c", xlim=(-2.2, 4.6), ylim=(-0.3, 6))
     axes[0].set_ylabel("h^2 k")
     random = np.random.default_rng(0)
     alpha, k, c = random.uniform((0, 0, -2), (1, 8, 4), (4000, 3)).T
@@ -275,11 +276,8 @@ def _bearing(quick: bool) -> list[Section]:
             for predict in (False, True)
             for h in ((5e-6, 1e-6) if quick else (1e-5, 5e-6, 2e-6, 1e-6))
         ]
-        settings = (
-            ((1.0, 5), (0.1, 5), (1e-2, 2))
-            if quick
-            else tuple((part, order) for part in (3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1e-3) for order in (2, 5))
-        )
+        parts = (1.0, 0.3, 0.1, 0.03, 0.01, 3e-3, 1e-3)
+        settings = [(part, 5) for part in parts] if quick else [(part, order) for part in (3.0, *parts) for order in (2, 5)]
         theirs = [case.cvode(part, False, max_order=order) for part, order in settings]
         lines += [
             (
@@ -295,24 +293,17 @@ def _bearing(quick: bool) -> list[Section]:
             for p in (*ours, *theirs)
         ]
         own = next(p for p in ours if p.setting == "h = 1e-06" and "predicted" not in p.method)
-        rows.append(number(f"penalties of {label}: evaluations of (5) at 1e-6 s", own.evaluations, 600, "{:.0f}"))
-        for error in (1e-2, own.force_error):
-            best, other = cheapest(ours, error, "evaluations"), cheapest(theirs, error, "fast")
+        rows.append(number(f"penalties of {label}: evaluations of (5) in 0.6 ms", own.evaluations, 600, "{:.0f}"))
+        for error, which in ((1e-2, ours), (own.force_error, [own])):
+            best, other = cheapest(which, error, "evaluations"), cheapest(theirs, error, "fast")
+            what = f"penalties of {label}: CVODE (FAST-JAC) over (5) at errors of {error:.1e}"
             if best is None or other is None:
-                rows.append(
-                    Row(
-                        f"penalties of {label}: CVODE over (5) at an error of {error:.0e}",
-                        "1588 / 600 = 2.6",
-                        "not reached by both",
-                        "not met",
-                    )
-                )
+                rows.append(Row(what, "1588 / 600 = 2.6", "not reached by both", "not met"))
                 continue
             ratio = other.fast / best.evaluations
-            why = "with an exact Jacobian and from a quasi-static start CVODE needs few; at 1 % a larger step of (5) pays"
-            rows.append(
-                number(f"penalties of {label}: CVODE (FAST-JAC) over (5) at a force error of {error:.1e}", ratio, 2.6, "{:.2f}", why)
-            )
+            why = "not met: an exact Jacobian and a quasi-static start make CVODE cheap; (5) pays with larger steps, at larger errors"
+            ours_text = f"{other.fast} / {best.evaluations} = {ratio:.2f}"
+            rows.append(Row(what, "1588 / 600 = 2.6", ours_text, "met" if ratio >= 2.6 else why))
         if frequency == HERTZ_1E7:
             theirs_run = cvode.solution(system, case.equations.solve(times, 1e-8, 1e-11))
             ours_run = mbd.simulate(system, BEARING_END, integrator=mbd.SemiExplicit(0.5, 0.8), step=1e-6, saveat=times)
