@@ -128,13 +128,13 @@ def _classes() -> Section:
             "E_z and the predictor alone, epsilon = 10 ms",
             "not tried there",
             "tops within 5 %" if good("explicit", paper.EPSILON) and good("predicted", paper.EPSILON) else "the ball is launched, or lost",
-            "open question: they learn of an impact when they are in it",
+            "beyond the paper: they learn of an impact when they are in it",
         ),
         Row(
             "the same, epsilon = 0.1 ms",
             "not tried there",
             "tops within 5 %" if good("explicit", FINE) and good("predicted", FINE) else "not all within 5 %, see the table",
-            "open question: a step that resolves contacts leaves little to adapt",
+            "beyond the paper: a step that resolves contacts leaves little to adapt",
         ),
     ]
     head = ("class", "method", "epsilon [s]", "alpha", "steps + rejected", "evaluations", "tops", "from ... to [m]")
