@@ -49,7 +49,7 @@ def main() -> None:
         else:
             sections = importlib.import_module(module).run(options.quick)
         command = f"python benchmarks/reproduce.py {name}{' --quick' if options.quick else ''}"
-        page.write(name, PAPERS[name], command, sections)
+        page.write(name, PAPERS[name], command, sections, list(PAPERS))
         print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
 
 

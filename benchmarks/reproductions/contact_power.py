@@ -259,8 +259,8 @@ def _bearing() -> Section:
             p.evaluations,
             p.jacobians,
             p.fast,
-            p.evaluations + 84 * p.jacobians,
-            p.evaluations + 156 * p.jacobians,
+            p.with_jacobians_of(84),
+            p.with_jacobians_of(156),
             p.slow,
             f"{p.force_error:.1e}",
             f"{p.cage_error:.1e}",
@@ -275,7 +275,7 @@ def _bearing() -> Section:
             rows.append(Row(f"error {error:.0e}", "", "not reached by both", "not met"))
             continue
         for label, cost, printed in (("FAST-JAC", 12, 2), ("SLOW-JAC, 84", 84, 6), ("SLOW-JAC, 156", 156, 6)):
-            ratio = min(p.evaluations + cost * p.jacobians for p in good) / best.evaluations
+            ratio = min(p.with_jacobians_of(cost) for p in good) / best.evaluations
             verdict = (
                 "met"
                 if ratio >= printed

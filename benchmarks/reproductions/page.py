@@ -89,14 +89,13 @@ def _section(section: Section) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def write(name: str, title: str, command: str, sections: Sequence[Section]) -> None:
-    """Replaces the part of one paper."""
+def write(name: str, title: str, command: str, sections: Sequence[Section], order: Sequence[str]) -> None:
+    """Replaces the part of one paper; parts stand in the given order."""
     body = "\n\n".join([f"## {title}", f"`{command}`", *map(_section, sections)])
-    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else INTRODUCTION
-    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    block = f"{begin}\n\n{body}\n\n{end}"
-    known = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.S)
-    page = known.sub(lambda _: block, page) if known.search(page) else f"{page.rstrip()}\n\n{block}\n"
+    page = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    parts = dict(re.findall(r"<!-- begin (\S+) -->\n\n(.*?)\n\n<!-- end \1 -->", page, re.S)) | {name: body}
+    blocks = [f"<!-- begin {part} -->\n\n{parts[part]}\n\n<!-- end {part} -->" for part in order if part in parts]
+    page = "\n\n".join([INTRODUCTION.rstrip(), *blocks]) + "\n"
     PAGE.write_text(page, encoding="utf-8")
     for section in sections:
         print(f"\n{section.title}")
