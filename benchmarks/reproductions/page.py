@@ -24,7 +24,7 @@ python benchmarks/reproduce.py [semi-explicit|rosenbrock|contact-power|bdf|hht] 
 ```
 
 which runs the reproductions and replaces the parts of the papers that it was asked for. A verdict is *met*, *within x %* (of the number in
-print), *not met* with the reason, or *not yet*. Steps and evaluations are counts; times are CPU time of one run on one machine, good for
+print), *not met* with the reason, or *not yet*. Steps and evaluations are counts; times are CPU time of one run on a busy machine, good for
 ratios.
 """
 _CLOSE, _NEAR = 0.02, 0.5
