@@ -1,7 +1,8 @@
 """Conditioning and Newton saturation of BDF, Bottasso, Bauchau and Cardona (2007): Figures 1 to 8 for the pendulum (sections 3.3 and 4.3)
-with the slopes behind them, and the counterparts of Figures 10 and 11 for the problem `stiff-impact` (section 5).
+with the slopes behind them; Figures 10 and 11 for the problem `cam-beam` (section 5) through its first impact, and their counterparts for
+`stiff-impact`, the same without flexible bodies; the first impact of `cam-beam` by HHT and BDF.
 
-    python benchmarks/papers/bdf.py [pendulum] [impact] [--output DIRECTORY] [--max-steps N]
+    python benchmarks/papers/bdf.py [pendulum] [impact] [cam-beam] [agreement] [--output DIRECTORY] [--max-steps N]
 
 Two-step BDF, steps from 1e-4 s to 1e-8 s, until t = 1e-3 s (at least 100 steps, at most N). The scaling factor is s = 1 / h^2, as in the
 paper. Prints what is expected next to what is measured and ends with exit code 1 if they differ.
@@ -15,7 +16,9 @@ Anywhere else it does not, and corrections of the unscaled equations saturate as
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -180,15 +183,43 @@ def along(system, integrator, states, steps):
     return jax.lax.map(lambda row: of_step(system, integrator, *row)[1].last_correction, (states, steps))
 
 
-def impact(output: Path) -> bool:
+class Impact(NamedTuple):
+    """A motion towards an impact, and shortly beyond."""
+
+    problem: str
+    model: Callable[[], mbd.Model]
+    until: float
+    """s"""
+    shown_from: float
+    """s"""
+    file: str
+    options: dict[str, float]
+    """of BDF, as the paper has them; those that are not given follow from the model"""
+    prescribed: tuple[float, float] | None = None
+    """(s, s): until when the step has which size, before it adapts"""
+    state_scale: float | None = None
+
+
+STIFF = Impact("stiff-impact", mbd.problems.stiff_impact, IMPACT_END, 0.505, "figures_10_11_stiff_impact", {}, state_scale=3e-6)
+FLEXIBLE = Impact(
+    "cam-beam", lambda: mbd.problems.cam_beam(spatial=False), 0.4945, 0.4935, "figures_10_11", {"k_ave": 1e3, "m_ave": 1.0}, (0.4, 1e-2)
+)
+
+
+def impact(case: Impact, output: Path, max_steps: int) -> bool:
     """With and without m_ave / h^2 in the scaling factor s = k_ave + m_ave / h^2; Newton stops on all scaled unknowns."""
-    system = mbd.problems.stiff_impact().build()
-    print(f"stiff-impact until {IMPACT_END} s, two fields, tolerance 1e-7, Newton stops on all scaled unknowns")
+    system = case.model().build()
+    print(f"{case.problem} until {case.until} s, two fields, tolerance 1e-7, Newton stops on all scaled unknowns", flush=True)
     figure, (size, factor, saturation) = plt.subplots(3, 1, figsize=(7, 8), sharex=True, constrained_layout=True)
     finished = {}
-    for label, options in (("s = k_ave + m_ave / h^2", {}), ("s = k_ave", {"m_ave": 0.0})):
-        integrator = mbd.BDF(1e-7, stop="unknowns", velocity_error=False, state_scale=3e-6, **options)
-        run = mbd.simulate(system, IMPACT_END, integrator=integrator, throw=False)
+    for label, options in (("s = k_ave + m_ave / h^2", case.options), ("s = k_ave", case.options | {"m_ave": 0.0})):
+        scale = {} if case.state_scale is None else {"state_scale": case.state_scale}
+        integrator = mbd.BDF(1e-7, stop="unknowns", velocity_error=False, **scale, **options)
+        start = None
+        if case.prescribed is not None:
+            before, h = case.prescribed
+            start = mbd.simulate(system, before, step=h, integrator=integrator).final
+        run = mbd.simulate(system, case.until, integrator=integrator, initial=start, max_steps=max_steps, throw=False)
         finished[label] = bool(run.result == mbd.RESULTS.successful)
         stiffness, mass = float(run.final.method.stiffness), float(run.final.method.mass)
         steps = np.asarray(run.steps)
@@ -198,20 +229,48 @@ def impact(output: Path) -> bool:
         print(
             f"  {label} (k_ave = {stiffness:.3g} N/m, m_ave = {mass:.3g} kg): {stats['steps']} steps, {stats['rejected']} rejected, of these "
             f"{stats['newton_failures']} because Newton failed;\n    steps {steps.min():.1e} ... {steps.max():.1e} s, s {scale.min():.1e} ... "
-            f"{scale.max():.1e} N/m, saturation at most {float(jnp.nanmax(last)):.1e}\n    {run.message}"
+            f"{scale.max():.1e} N/m, saturation at most {float(jnp.nanmax(last)):.1e}\n    {run.message}\n    {first_contact(run)}",
+            flush=True,
         )
         for axes, values in ((size, steps), (factor, scale), (saturation, np.asarray(last))):
             axes.semilogy(run.ts[:-1], values, marker=".", markersize=3, linewidth=0.7, label=label)
-    size.set(ylabel="step size [s]", title="stiff-impact: counterparts of Figures 10 and 11")
+    size.set(ylabel="step size [s]", title=f"{case.problem}: counterparts of Figures 10 and 11")
     factor.set(ylabel="scaling factor s [N/m]")
-    saturation.set(ylabel="last decreasing correction", xlabel="time [s]", xlim=(0.505, IMPACT_END))
+    saturation.set(ylabel="last decreasing correction", xlabel="time [s]", xlim=(case.shown_from, case.until))
     for axes in (size, factor, saturation):
         axes.grid(alpha=0.3)
         axes.legend()
     output.mkdir(parents=True, exist_ok=True)
-    figure.savefig(output / "figures_10_11.png", dpi=120)
+    figure.savefig(output / f"{case.file}.png", dpi=120)
     plt.close(figure)
     return finished["s = k_ave + m_ave / h^2"]
+
+
+def first_contact(run: mbd.Solution) -> str:
+    """When it begins, how long it lasts, how hard it is: of the saved steps."""
+    force = np.asarray(run.observe("contact.normal_force"))
+    touching = np.flatnonzero(force > 0)
+    if touching.size == 0:
+        return "no contact"
+    first = touching[0]
+    apart = np.flatnonzero(force[first:] <= 0)
+    if apart.size == 0:
+        return f"contact from {run.ts[first]:.5f} s on"
+    last = first + apart[0]
+    span = float(run.ts[last] - run.ts[first - 1])
+    return f"first contact at {run.ts[first]:.5f} s, for {1e3 * span:.4f} ms, peak {1e-3 * force[first:last].max():.2f} kN"
+
+
+def agreement(output: Path, max_steps: int) -> bool:
+    """The first impact by HHT and BDF of tolerance 1e-7."""
+    system = FLEXIBLE.model().build()
+    for integrator in (mbd.HHT(1e-7), mbd.BDF(1e-7)):
+        assert FLEXIBLE.prescribed is not None
+        before, h = FLEXIBLE.prescribed
+        start = mbd.simulate(system, before, step=h, integrator=integrator).final
+        run = mbd.simulate(system, 0.4942, integrator=integrator, initial=start, max_steps=max_steps, throw=False)
+        print(f"cam-beam by {integrator.name}, tolerance 1e-7, {run.stats['steps']} steps: {first_contact(run)}", flush=True)
+    return True
 
 
 def pendulums(output: Path, max_steps: int) -> bool:
@@ -230,9 +289,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("bdf-figures"), help="directory of the PNGs; default: %(default)s")
     parser.add_argument("--max-steps", type=int, default=100_000, help="steps of one run; default: %(default)s, all")
-    parser.add_argument("parts", nargs="*", help="pendulum, impact; both unless given")
+    parser.add_argument("parts", nargs="*", help="pendulum, impact, cam-beam, agreement; all unless given")
     options = parser.parse_args()
-    parts = {"pendulum": lambda: pendulums(options.output, options.max_steps), "impact": lambda: impact(options.output)}
+    parts = {
+        "pendulum": lambda: pendulums(options.output, options.max_steps),
+        "impact": lambda: impact(STIFF, options.output, options.max_steps),
+        "cam-beam": lambda: impact(FLEXIBLE, options.output, options.max_steps),
+        "agreement": lambda: agreement(options.output, options.max_steps),
+    }
     fine = True
     for name in options.parts or parts:
         if name not in parts:

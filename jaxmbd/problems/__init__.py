@@ -4,6 +4,9 @@ from .belts import belt as belt
 from .collisions import box_on_plane as box_on_plane
 from .collisions import newton_cradle as newton_cradle
 from .collisions import spheres_in_box as spheres_in_box
+from .flexible import cam_beam as cam_beam
+from .flexible import rotating_beam as rotating_beam
+from .flexible import slider_crank_flexible as slider_crank_flexible
 from .impacts import bouncing_ball as bouncing_ball
 from .impacts import stiff_impact as stiff_impact
 from .linkages import four_bar as four_bar

@@ -8,6 +8,7 @@ from ..system.building.model import Model
 from ..system.equations import AbstractSystem
 from .belts import belt
 from .collisions import box_on_plane, newton_cradle, spheres_in_box
+from .flexible import cam_beam, rotating_beam, slider_crank_flexible
 from .impacts import bouncing_ball, stiff_impact
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
@@ -88,6 +89,20 @@ PROBLEMS: dict[str, Problem] = {
         "a driven cam swings an impactor against a sprung body: stiff contact with LuGre friction (Bottasso et al. 2007)",
         t1=1.2,
         conserves_energy=False,
+    ),
+    "cam-beam": Problem(
+        cam_beam,
+        "a driven, flexible cam swings an impactor against a body on a flexible beam (Bottasso et al. 2007)",
+        t1=0.495,
+        conserves_energy=False,
+        max_step=0.01,
+        tolerance=1e-7,
+    ),
+    "rotating-beam": Problem(
+        rotating_beam, "a flexible arm is spun up: it lags behind, and is stretched straight", t1=20.0, conserves_energy=False
+    ),
+    "slider-crank-flexible": Problem(
+        slider_crank_flexible, "a piston on a connecting rod that bends, the crank driven fast", t1=0.5, conserves_energy=False
     ),
     "ball-bearing": Problem(
         ball_bearing,
