@@ -9,8 +9,8 @@ import jaxmbd as mbd
 
 
 def test_the_beam_of_the_cam_swings_as_fast_as_its_masses_let_it():
-    """Five frequencies in the plane, beside those of a beam without shear, with 4 kg of 0.0567 kg m^2 in the middle and 40 kg at the end, by 40 cubic
-    elements. Shear, k GA = 8.5 MN, and only eight elements lower the higher ones by up to 4 %."""
+    """Five frequencies in the plane, beside those of a beam without shear, with 4 kg of 0.0567 kg m^2 in the middle and 40 kg at the end, by 40
+    cubic elements. Shear, k GA = 8.5 MN, and only eight elements lower the higher ones by up to 4 %."""
     model = mbd.problems.cam_beam(spatial=False)
     bodies = [body for body in model.bodies if body.name.startswith("beam") or body.name in ("target", "mass")]
     forces = [force for force in model.forces if force.name.startswith("beam")]
