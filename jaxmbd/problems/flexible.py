@@ -82,7 +82,7 @@ def cam_beam(elements: int = 8, spatial: bool = True) -> Model:
         [beam, cam, impactor, target, mass],
         [
             hinge("pivot", ground, cam.start, hinged, spatial),
-            Motion("drive", ground, cam.start, function=turning, **({"axis": (0, 0, 1)} if spatial else {})),
+            Motion("drive", ground, cam.start, axis=(0, 0, 1) if spatial else None, function=turning),
             Fixed("clamp", ground, beam.start),
             Fixed("tip", cam.end, impactor),
             Fixed("middle", beam.nodes[elements // 2], target),
