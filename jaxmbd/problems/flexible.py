@@ -125,8 +125,7 @@ def slider_crank_flexible(elements: int = 8, modulus: float = 5e9) -> Model:
     """The problem `slider-crank` at thrice the speed, with a connecting rod that bends: a bar of 0.3 m, 10 mm high, of a soft material.
 
     The crank of 0.1 m turns six times a second; the rod has the mass of the rigid one, 0.8 kg, in a width of 267 mm of 1000 kg/m^3. `modulus` is
-    in Pa; at 5 GPa the rod first bends at 50 Hz (hinged at both ends), and its middle leaves the line between its pins by some millimetres; at
-    200 GPa it is all but rigid. Planar, without gravity; damping of 1e-4 s in proportion to stiffness.
+    in Pa. Planar, without gravity; damping of 1e-4 s in proportion to stiffness.
 
     Names: crank, rod (nodes "rod[0]" ...), piston, main_bearing, crank_pin, piston_pin, cylinder, motor (`motor.speed` in rad/s).
     """
