@@ -33,8 +33,11 @@ _DENSE = 2500
 """Rows up to which all vibrations are computed at once."""
 
 
-def craig_bampton(structure: SpaceFrame | Structure, interface: Sequence[str], modes: int = 20) -> ReducedBody:
-    """Modes for a body that others attach to at these named points: 6 for each point, and so many vibrations with the interface held, less 6."""
+def craig_bampton(structure: SpaceFrame | Structure, interface: Sequence[str], modes: int = 20, *, keep: int | None = None) -> ReducedBody:
+    """Modes for a body that others attach to at these named points: 6 for each point, and so many vibrations with the interface held, less 6.
+
+    With `keep`, the slowest of these alone: a quicker body, stiffer where loads act.
+    """
     interface = tuple(interface)
     nodes = _interface_nodes(structure, interface)
     mass, stiffness = structure.matrices()
@@ -60,7 +63,7 @@ def craig_bampton(structure: SpaceFrame | Structure, interface: Sequence[str], m
     vibration = np.zeros((mass.shape[0], modes))
     if modes:
         vibration[free] = _lowest(mass[free][:, free], inner, modes)
-    return _reduce(structure, np.concatenate([constraint, vibration], axis=1), nodes, mass, stiffness)
+    return _reduce(structure, np.concatenate([constraint, vibration], axis=1), nodes, mass, stiffness, keep)
 
 
 def free_modes(structure: SpaceFrame | Structure, modes: int = 20, interface: Sequence[str] = ()) -> ReducedBody:
@@ -156,7 +159,9 @@ def _projected(
 # --- the pieces -----------------------------------------------------------------------------------------------------------------------------
 
 
-def _reduce(structure: Any, shapes: np.ndarray, nodes: dict[str, np.ndarray], mass: Any, stiffness: Any) -> ReducedBody:
+def _reduce(
+    structure: Any, shapes: np.ndarray, nodes: dict[str, np.ndarray], mass: Any, stiffness: Any, keep: int | None = None
+) -> ReducedBody:
     """Orthogonal combinations of the shapes without the rigid ones, each scaled to a largest displacement of 1."""
     shapes = shapes / np.abs(shapes).max(axis=0)
     M, K = shapes.T @ (mass @ shapes), shapes.T @ (stiffness @ shapes)
@@ -174,13 +179,16 @@ def _reduce(structure: Any, shapes: np.ndarray, nodes: dict[str, np.ndarray], ma
     grounded = np.diag(rigid.T @ (stiffness @ rigid)) / np.diag(rigid.T @ (mass @ rigid))
     if not np.abs(grounded).max() < _SOFT * squares[6]:
         raise ValueError(f"{structure.label}: rigid motions store energy: positions of its nodes do not fit its stiffness matrix.")
-    kept = shapes @ mixed[:, 6:]
+    last = len(squares) if keep is None else 6 + keep
+    if not 6 < last <= len(squares):
+        raise ValueError(f"{structure.label}: keep must be between 1 and {len(squares) - 6}, the number of its modes, got {keep}.")
+    kept = shapes @ mixed[:, 6:last]
     kept = kept - rigid @ np.linalg.solve(rigid.T @ (mass @ rigid), rigid.T @ (mass @ kept))
     by_node = np.abs(kept.reshape(-1, structure.freedoms, kept.shape[1]))
     by_node[:, 3:] *= _TURN * np.linalg.norm(np.ptp(structure.positions, axis=0))
     largest = by_node.max(axis=(0, 1))
     found = _on_basis(structure, Basis(kept / largest, nodes))
-    hertz = np.sqrt(squares[6:]) / (2 * np.pi)
+    hertz = np.sqrt(squares[6:last]) / (2 * np.pi)
     if hertz[0] < _LOWEST or hertz[-1] > _HIGHEST:
         warnings.warn(
             f"{structure.label}: frequencies from {hertz[0]:.3g} to {hertz[-1]:.3g} Hz. Are modulus, density and lengths in Pa, kg/m^3 and m?",

@@ -15,6 +15,7 @@ from .pendulums import DoublePendulumInAngles as DoublePendulumInAngles
 from .pendulums import chain as chain
 from .pendulums import double_pendulum as double_pendulum
 from .pendulums import pendulum as pendulum
+from .quads import atv as atv
 from .registry import PROBLEMS as PROBLEMS
 from .registry import Problem as Problem
 from .rolling import ball_bearing as ball_bearing

@@ -12,6 +12,7 @@ from .flexible import cam_beam, rotating_beam, slider_crank_flexible
 from .impacts import bouncing_ball, stiff_impact
 from .linkages import four_bar, slider_crank
 from .pendulums import chain, double_pendulum, pendulum
+from .quads import atv
 from .rolling import ball_bearing
 from .splitting import oscillators, penalty_pendulum
 from .tops import spinning_top
@@ -83,6 +84,13 @@ PROBLEMS: dict[str, Problem] = {
         conserves_energy=False,
         max_step=0.01,
         integrator="hht-mm",
+    ),
+    "atv": Problem(
+        atv,
+        "an all-terrain vehicle with a flexible frame on four shaking posts (Negrut et al. 2005)",
+        t1=2.0,
+        conserves_energy=False,
+        max_step=5e-4,
     ),
     "stiff-impact": Problem(
         stiff_impact,

@@ -23,7 +23,7 @@ class Parts(NamedTuple):
 
 def parts_of(system: "System") -> Parts:
     """Bodies, joints and forces one by one, in the order of the system's coordinates and rows: a model made of them has the same."""
-    looks, names = dict(system.looks), (*system.body_names, ground.name)
+    looks, names = dict(system.looks), (*system.frame_names, ground.name)
     bodies = [
         _one(group.body, i, name=name, shape=looks.get(name, ())) for group in system.body_groups for i, name in enumerate(group.names)
     ]
