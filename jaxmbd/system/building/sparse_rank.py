@@ -16,6 +16,7 @@ from ..blocks.structure import Structure
 from ..redundancy import RANK_TOLERANCE
 
 _RIDGE = 1e-14
+_SUSPECT = 1e-6
 
 
 def independent_rows(jacobian: Any, own: np.ndarray) -> np.ndarray:
@@ -31,7 +32,16 @@ def independent_rows(jacobian: Any, own: np.ndarray) -> np.ndarray:
     gram = sparse.csc_array(rows @ rows.T + _RIDGE * sparse.eye_array(others.size))
     factors = splu(gram, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
     left = factors.U.diagonal()[factors.perm_c]
-    kept[others[left < RANK_TOLERANCE**2 + 100 * _RIDGE]] = 0.0
+    # Long combinations leave much of what was added: whether suspects follow from the rest is seen from what is left of them themselves.
+    suspects, rest = np.flatnonzero(left < _SUSPECT), np.flatnonzero(left >= _SUSPECT)
+    apart = (rows[suspects] - combinations(rows, rest, suspects).T @ rows[rest]) if suspects.size else np.zeros((0, rows.shape[1]))
+    for i, suspect in enumerate(suspects):
+        row = apart[i].copy()
+        size = np.linalg.norm(row)
+        if size < RANK_TOLERANCE:
+            kept[others[suspect]] = 0.0
+        else:
+            apart -= np.outer(apart @ row, row) / size**2
     return kept
 
 
