@@ -34,7 +34,7 @@ def independent_rows(jacobian: Any, own: np.ndarray) -> np.ndarray:
     left = factors.U.diagonal()[factors.perm_c]
     # Long combinations leave much of what was added: whether suspects follow from the rest is seen from what is left of them themselves.
     suspects, rest = np.flatnonzero(left < _SUSPECT), np.flatnonzero(left >= _SUSPECT)
-    apart = (rows[suspects] - combinations(rows, rest, suspects).T @ rows[rest]) if suspects.size else np.zeros((0, rows.shape[1]))
+    apart = (rows[suspects] - combinations(rows, rest, suspects).T @ rows[rest]) if suspects.size else np.zeros((0, jacobian.shape[1]))
     for i, suspect in enumerate(suspects):
         row = apart[i].copy()
         size = np.linalg.norm(row)
