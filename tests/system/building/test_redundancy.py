@@ -127,12 +127,18 @@ def flat() -> mbd.Solution:
 
 @pytest.fixture(scope="module")
 def cycle() -> mbd.Solution:
-    """Bricard's loop from the cube under gravity, until it has come back."""
+    """Bricard's loop from the cube under gravity, until it has come back.
+
+    In the cube, rounding decides which row is dropped, and with some the loop comes back without another choice. It begins with one that has to
+    be exchanged on the way.
+    """
     names = ", ".join(f"'hinge {i}'" for i in range(6))
     bodies, joints = bricard()
     with pytest.warns(UserWarning, match=f"1 row.* of the joints {names} follow"):
         system = mbd.Model(bodies, joints, [mbd.Gravity(GRAVITY)]).build()
-    return mbd.simulate(system, t1=5.6, integrator=mbd.HHT(tolerance=1e-5))
+    first = mbd.pose(system, {})
+    first = eqx.tree_at(lambda state: state.memory.kept_rows, first, jnp.ones_like(first.memory.kept_rows).at[9].set(0.0))
+    return mbd.simulate(system, t1=5.6, initial=first, integrator=mbd.HHT(tolerance=1e-5))
 
 
 def test_a_spatial_four_bar_warns_and_names_its_joints():
