@@ -322,7 +322,7 @@ class Solution(eqx.Module):
         """Writes "x.npz" or "x.nc" (netCDF) for `mbd.load`, with the model, if that is data; other programs read the arrays."""
         return archive.write(self, path)
 
-    # --- pictures -----------------------------------------------------------------------------------------------------------------------
+    # --- moving pictures ----------------------------------------------------------------------------------------------------------------
 
     def animate(
         self,

@@ -69,7 +69,7 @@ def _motion(solution: "Solution", system: System) -> tuple[dict[str, Any], dict[
     """Of all bodies, along named dimensions. Point masses have no orientation (NaN)."""
     planar, bodies = system.planar, list(system.body_names)
     d, frames = 2 if planar else 3, solution._rowwise(rows.frames)
-    position, velocity, spin = (np.asarray(part)[:, : len(bodies)] for part in (frames.position, frames.velocity, frames.angular_velocity))
+    position, velocity, spin = (np.array(part)[:, : len(bodies)] for part in (frames.position, frames.velocity, frames.angular_velocity))
     vector = ("time", "body", "axis")
     variables: dict[str, Any] = {
         "position": (vector, position[..., :d], {"units": "m"}),
@@ -78,9 +78,9 @@ def _motion(solution: "Solution", system: System) -> tuple[dict[str, Any], dict[
     coordinates: dict[str, Any] = {"body": bodies, "axis": list("xyz"[:d])}
     turns = np.full((len(position), len(bodies), 1 if planar else 4), np.nan)
     for name, (group, _, where) in system.body_slices().items():
-        width = where.stop - where.start - d
-        if group.body.has_orientation and width == turns.shape[2]:
-            turns[:, bodies.index(name)] = np.asarray(solution.q)[:, where.start + d : where.stop]
+        width = where.stop - where.start - d  # of deforming bodies more follows
+        if group.body.has_orientation and width >= turns.shape[2]:
+            turns[:, bodies.index(name)] = np.asarray(solution.q)[:, where.start + d : where.start + d + turns.shape[2]]
         elif not group.body.has_orientation:
             spin[:, bodies.index(name)] = np.nan
     if planar:

@@ -122,3 +122,12 @@ def test_what_is_traced_has_no_numbers():
     system, told = mbd.problems.pendulum().build(), []
     jax.eval_shape(lambda mass: told.append(repr(system.set({"rod.mass": mass}))), 1.0)
     assert "rod   RigidBody  ?" in told[0]
+
+
+def test_points_have_places_and_no_orientation():
+    ball = mbd.PointMass("ball", 1.0, (0.0, 0.0, 1.0))
+    run = mbd.simulate(mbd.Model([ball], [], [mbd.Gravity((0, 0, -9.81))]), 0.05, integrator=mbd.Verlet(), step=0.01)
+    data = run.to_xarray()
+    np.testing.assert_array_equal(data["position"].sel(body="ball"), run.position("ball"))
+    assert np.all(np.isnan(data["orientation"]))
+    assert np.all(np.isnan(data["angular_velocity"]))

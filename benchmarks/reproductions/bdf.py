@@ -185,8 +185,8 @@ def _impact() -> Section:
     factor.set(ylabel="s [N/m]", xlabel="time [s]", xlim=(0.5, paper.IMPACT_END))
     size.legend()
     text = (
-        "The problem `stiff-impact`, a driven cam with a contact of 2 GN/m, stands for the paper's beam, whose flexible bodies are not "
-        "modelled here. Paper: steps and "
+        "The problem `stiff-impact`, a driven cam with a contact of 2 GN/m, is the paper's without flexible bodies; with them it is "
+        "`cam-beam` (`benchmarks/papers/bdf.py`). Paper: steps and "
         "scaling factors of the order of 1e13 at the instant of contact."
     )
     return Section("Impact (section 5)", rows, text, [(save(figure, "bdf_impact.png"), "Step size and scaling factor through the impact.")])

@@ -19,7 +19,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 _PLACES = ("/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium")
 _FLAGS = (
     "--headless=new",
-    "--no-sandbox",
+    "--no-sandbox",  # containers have no user namespaces; no page but our own is opened
     "--disable-gpu",
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
@@ -151,8 +151,11 @@ class Browser:
         number = next(self._numbers)
         message = {"id": number, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
         data = json.dumps(message).encode() + b"\0"
-        while data:
-            data = data[os.write(self._write, data) :]
+        try:
+            while data:
+                data = data[os.write(self._write, data) :]
+        except BrokenPipeError:
+            raise BrowserError("the browser went away.") from None
         for answer in self._messages():
             if answer.get("id") == number:
                 if "error" in answer:

@@ -176,6 +176,8 @@ def curves(solution: "Solution", names: list[str]) -> list[dict[str, Any]]:
     for name, values in solution.observe(names).items():
         if values.ndim == 0:
             raise ValueError(f"{name!r} is one number for the whole run, not a curve: leave the reducer out.")
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"{name!r} is not finite in this run, and cannot be drawn.")
         keep = _telling(np.asarray(values))
         line = {"name": name, "times": _short(times[keep], 9), "values": _short(np.asarray(values)[keep], 6)}
         panels.setdefault(solution.system.observable_unit(name), []).append(line)

@@ -96,7 +96,7 @@ class Builder:
         left_out = self.left_out + unread
         if left_out:
             told = ", ".join(f"{what} ({count} times)" if count > 1 else what for what, count in left_out.items())
-            warnings.warn(f"{self.what}: not supported, and left out: {told}.", stacklevel=4)
+            warnings.warn(f"{self.what}: not supported, and left out: {told}.", stacklevel=3)
         forces = [Gravity(self.gravity), *self.forces] if np.any(self.gravity) else self.forces
         return Model(self.bodies, self.joints, forces, scenery=self.scenery)
 
@@ -210,6 +210,13 @@ class Builder:
         turns = joint.kind == "hinge"
         law = self.stop or _stop(*size, float(np.linalg.norm(self.gravity)) or 9.81, turns)
         coordinate = "angle" if turns else "travel"
+        low, high = (-np.inf if joint.lower is None else joint.lower), (np.inf if joint.upper is None else joint.upper)
+        if not low <= 0 <= high:
+            warnings.warn(
+                f"{self.what}: joint {joint.name!r} starts at 0, outside of its range {low:g} ... {high:g}, where its stop pushes: start within "
+                f"it, simulate(..., initial=mbd.pose(system, {{'{name}.{coordinate}': ...}})).",
+                stacklevel=5,
+            )
         stop = JointStop(self.name(f"{name}_stop", "force"), a, b, point, axis, joint.lower, joint.upper, law, coordinate=coordinate)
         self.forces.append(stop)
 

@@ -48,10 +48,19 @@ def load_urdf(
             raise ValueError(f"load_urdf: link {child!r} is the child of two joints: URDF describes trees.")
         _read_joint(node, links[child], links[parent])
     ordered = _parents_first(list(links.values()))
-    for link in ordered:
-        if link.parent is None:
-            link.floating = floating_base and link.mass > 0
+    if floating_base:
+        _float(ordered)
     return builder.build(ordered, robot.unread())
+
+
+def _float(ordered: list[Link]) -> None:
+    """The base is the root, or what a root without mass is fixed to, one after the other."""
+    base = ordered[0]
+    while base.mass == 0 and len(below := [link for link in ordered if link.parent is base]) == 1 and not below[0].joints:
+        base = below[0]
+    if base.mass == 0:
+        raise ValueError(f"load_urdf: link {base.name!r} shall float, but has no mass: give it one, or leave floating_base out.")
+    base.floating = True
 
 
 def _parents_first(links: list[Link]) -> list[Link]:
@@ -107,7 +116,7 @@ def _read_look(link: Link, node: xml.Node, folder: Path, colors: dict[str, Any],
     for child in geometry.children:
         if child.tag == "mesh":
             name = child.text("filename")
-            found = looks.read_mesh(folder / name.removeprefix("file://").removeprefix("package://"))
+            found = looks.read_mesh(_mesh_file(folder, name))
             scale = child.numbers("scale", np.ones(3))
             geometry.all("mesh")
             if found is None:
@@ -121,6 +130,13 @@ def _read_look(link: Link, node: xml.Node, folder: Path, colors: dict[str, Any],
             else:
                 sizes = np.array([child.number("radius"), *([] if child.tag == "sphere" else [child.number("length")])])
             link.looks.append(lambda place, k=child.tag, s=sizes, o=own, c=color: looks.shape(k, s, place.then(o), **c))
+
+
+def _mesh_file(folder: Path, name: str) -> Path:
+    """Beside the file, or in a package: a folder above it that has the package's name."""
+    inside = Path(name.removeprefix("file://").removeprefix("package://"))
+    bases = (folder, *folder.parents) if name.startswith("package://") else ()
+    return next((base / inside for base in bases if (base / inside).is_file()), folder / inside)
 
 
 def _read_joint(node: xml.Node, link: Link, parent: Link) -> None:

@@ -181,3 +181,35 @@ def test_bad_stops_are_named():
         mbd.JointStop("stop", mbd.ground, "rod", (0, 0, 0), (0, 0, 1), 1.0)
     with pytest.raises(ValueError, match="coordinate must be 'angle' or 'travel'"):
         mbd.JointStop("stop", mbd.ground, "rod", (0, 0, 0), (0, 0, 1), 0.0, 1.0, law, coordinate="way")
+
+
+def walker(*parts):
+    mass = '<inertial><mass value="{}"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    links = {"base": "", "trunk": mass.format(2), "leg": mass.format(1)}
+    told = "".join(f'<link name="{name}">{inside}</link>' for name, inside in links.items())
+    return (
+        f'<robot name="r">{told}<joint name="weld" type="fixed"><parent link="base"/><child link="trunk"/></joint>{"".join(parts)}</robot>'
+    )
+
+
+def hip(limits=""):
+    kind = "revolute" if limits else "continuous"
+    return f'<joint name="hip" type="{kind}"><parent link="trunk"/><child link="leg"/><axis xyz="0 1 0"/>{limits}</joint>'
+
+
+def test_a_base_without_mass_floats_with_what_is_fixed_to_it(tmp_path):
+    path = tmp_path / "r.urdf"
+    path.write_text(walker(hip()))
+    model = mbd.load_urdf(path, floating_base=True)
+    assert {body.name for body in model.bodies} == {"trunk", "leg"}
+    assert [joint.name for joint in model.joints] == ["hip"]
+    path.write_text(walker(hip()).replace('<mass value="2"/>', '<mass value="0"/>').replace('type="fixed"', 'type="continuous"'))
+    with pytest.raises(ValueError, match="'base' shall float, but has no mass"):
+        mbd.load_urdf(path, floating_base=True)
+
+
+def test_a_range_without_the_start_is_told(tmp_path):
+    path = tmp_path / "r.urdf"
+    path.write_text(walker(hip('<limit lower="-3" upper="-0.1"/>')))
+    with pytest.warns(UserWarning, match=r"joint 'hip' starts at 0, outside of its range -3 \.\.\. -0\.1"):
+        mbd.load_urdf(path)

@@ -146,7 +146,6 @@ def _with_structure(system: System, algebra: str) -> System:
     reasons += ["there are joints that hold velocities"] * bool(system.velocity_rows())
     reasons += ["there are states whose equations see the whole mechanism"] * any(kind.sees_all for kind in system.layout.forces)
     reasons += ["elements attach to points of bodies that deform"] * (len(system.layout.frame_bodies) > len(system.layout.body_slices))
-    reasons += ["there are states that see the whole mechanism"] * any(kind.sees_all for kind in system.layout.forces)
     reasons += ["redundant rows cannot be found under jit, grad or vmap"] * is_traced(system)
     if algebra == "block" and reasons:
         raise ValueError(

@@ -130,6 +130,8 @@ def _module(kind: Any, given: Data, label: str, classes: tuple[type, ...]) -> An
         elif name == "name":
             value = read_name(_said_kind(kind), value)
         elif spec is not None:
+            if name in getattr(kind, "by_mode", ()):
+                spec = made.spread_over_modes(spec)
             value = None if value is None and spec.optional else read(label, name, spec, value)
         else:
             value = _read_plain(value, hint, f"{name} of {label}", classes)

@@ -87,6 +87,8 @@ class ModalBody(AbstractBody):
         "deflection": Parameter("m"),
         "deflection_rate": Parameter("m/s"),
     }
+    by_mode: ClassVar[tuple[str, ...]] = ("damping", "deflection", "deflection_rate")
+    """those that are one number for each mode"""
 
     def __init__(
         self,
@@ -119,11 +121,15 @@ class ModalBody(AbstractBody):
             velocity=velocity,
             angular_velocity=angular_velocity,
         )
-        wide = {field: self.parameters[field]._replace(shapes=((modes.count,),), convert=self._spread, converts=((),)) for field in _WIDE}
+        wide = {field: self.spread_over_modes(self.parameters[field]) for field in self.by_mode}
         read = read_all(f"body {name!r}", wide, damping=damping, deflection=deflection, deflection_rate=deflection_rate)
-        self.damping, self.deflection, self.deflection_rate = (read[field] for field in _WIDE)
+        self.damping, self.deflection, self.deflection_rate = (read[field] for field in self.by_mode)
         if not is_traced(self.damping) and np.any(self.damping > 1):
             warnings.warn(f"damping of body {name!r} exceeds 1: it is a ratio to critical damping, not per cent.", stacklevel=2)
+
+    def spread_over_modes(self, spec: Parameter) -> Parameter:
+        """The parameter as one number for each mode."""
+        return spec._replace(shapes=((self.modes.count,),), convert=self._spread, converts=((),))
 
     def _spread(self, value):
         """One number for all modes."""
@@ -298,9 +304,6 @@ class ModalBody(AbstractBody):
         p = q[3:7] / jnp.sqrt(fused_dot(q[3:7], q[3:7]))
         rates = v[3:7] - p * fused_dot(p, v[3:7])
         return jnp.concatenate([q[:3], p, q[7:]]), jnp.concatenate([v[:3], rates, v[7:]])
-
-
-_WIDE = ("damping", "deflection", "deflection_rate")
 
 
 def _skews(u: Float[Array, "points 3"]) -> Float[Array, "points 3 3"]:

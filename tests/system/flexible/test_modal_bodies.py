@@ -196,3 +196,11 @@ def skewed(field):
     if field == "bends":
         return dataclasses.replace(modes, bends=modes.bends + 0.1)
     return dataclasses.replace(modes, modal_mass=-modes.modal_mass)
+
+
+def test_a_model_with_modes_is_data(tmp_path):
+    body = mbd.ModalBody("tube", tube(), damping=0.02, deflection=np.linspace(0.0, 1e-3, tube().count))
+    loaded = mbd.load_model(mbd.Model([body], [], []).save(tmp_path / "x.json")).bodies[0]
+    for field in ("damping", "deflection", "position"):
+        np.testing.assert_array_equal(getattr(loaded, field), getattr(body, field))
+    np.testing.assert_array_equal(loaded.modes.frequencies, body.modes.frequencies)
