@@ -132,7 +132,7 @@ class ContactPower(AbstractController):
 
     def density(self, power: Array) -> Array:
         """1/W of (8)."""
-        some = power > 0
+        some = ~(power <= 0)  # NaN is not none
         return 1.0 + self.alpha * jnp.where(some, jnp.where(some, power, 1.0) ** self.exponent, 0.0)
 
     def adapt(self, info: Any, order: Any, h: Array, memory: StepSearch):

@@ -70,6 +70,8 @@ def free_modes(structure: SpaceFrame | Structure, modes: int = 20, interface: Se
     """The lowest vibrations of the unsupported structure. They tell little of what loads at a point do nearby: `craig_bampton` does."""
     mass, stiffness = structure.matrices()
     _check_definite(structure.label, mass, stiffness)
+    if not 1 <= modes <= (most := mass.shape[0] - 6):
+        raise ValueError(f"{structure.label}: modes must be between 1 and {most}, got {modes}.")
     shift = 1e-6 * _softness(mass, stiffness)
     shapes = _lowest(mass, sparse.csc_matrix(stiffness + shift * mass), modes + 6)
     return _reduce(structure, shapes, _interface_nodes(structure, tuple(interface)), mass, stiffness)

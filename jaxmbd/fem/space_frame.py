@@ -12,7 +12,7 @@ import scipy.sparse as sparse
 from jaxtyping import Array, Float
 
 from .._numbers import Numbers
-from ..system.parameters import Parameter, positive, read_fields, unknown
+from ..system.parameters import Parameter, positive, read, read_fields, unknown
 
 _GAUSS = tuple(0.5 * (np.array(part) + shift) for part, shift in zip(np.polynomial.legendre.leggauss(4), (1.0, 0.0), strict=True))
 """(places, weights) on 0 ... 1: exact up to degree 7, and so for beams"""
@@ -47,7 +47,8 @@ class Tube(eqx.Module):
 
 
 class SpaceFrame(eqx.Module):
-    """Tubes between nodes, welded there. Its numbers may be traced: `modes.of(frame)` projects another design on the same shapes.
+    """Tubes between nodes, welded there. Its numbers may be traced: `mbd.fem.project(frame, modes)` puts another design on the same
+    shapes.
 
     `tubes` are (node, node, section). Each is divided into elements of about `element_length` [m]. `masses` are points of mass at nodes.
     """
@@ -113,6 +114,9 @@ class SpaceFrame(eqx.Module):
         for node in self.masses:
             if node not in self.nodes:
                 raise ValueError(f"masses of the space frame: {unknown('node', node, self.nodes)}")
+        self.masses = {node: read(f"masses of the {self.label}", node, positive("kg"), mass) for node, mass in self.masses.items()}
+        if not element_length > 0:
+            raise ValueError(f"element_length of the {self.label} must be positive [m], got {element_length!r}.")
         if idle := set(self.nodes) - {node for tube in self.tubes for node in tube[:2]}:
             raise ValueError(f"no tube ends at node {', '.join(map(repr, sorted(idle)))} of the space frame: leave it out.")
         lengths = [float(np.linalg.norm(self.nodes[b] - self.nodes[a])) for a, b, _ in self.tubes]

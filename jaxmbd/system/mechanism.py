@@ -41,7 +41,6 @@ class AbstractMechanism(AbstractSystem):
     redundant: eqx.AbstractVar[bool]
     redundant_rows: eqx.AbstractVar[int | None]
     implicit_places: eqx.AbstractVar[tuple[tuple[int, int], ...]]
-    aliases: eqx.AbstractVar[tuple[tuple[str, str], ...]]
     geometry: eqx.AbstractVar[Geometry]
     structure: eqx.AbstractVar[Structure | None]
     last_angles: eqx.AbstractVar[Float[Array, "angles"] | None]
@@ -437,13 +436,17 @@ class AbstractMechanism(AbstractSystem):
     def _contact_power(self, frames: Frame, moving: Frame, t: Number, x: Array) -> Float[Array, "bodies"]:
         """Of contact forces in `frames`, which differ in velocities only, on bodies that move."""
         applied = self._wrenches(frames, t, x, None, lambda element: element.is_contact)
-        return jnp.sum(applied.force * moving.velocity[:-1] + applied.torque * moving.angular_velocity[:-1], axis=1)
+        power = jnp.sum(applied.force * moving.velocity[:-1] + applied.torque * moving.angular_velocity[:-1], axis=1)
+        owner = self.layout.frame_bodies  # points of bodies that deform have frames of their own
+        return power if len(owner) == len(self.body_names) else jnp.zeros(len(self.body_names)).at[np.asarray(owner)].add(power)
 
     def switches(self, q, v, t):
         frames, found = self.frames(q, v), [jnp.zeros(0)]
-        for group, local in zip(self.force_groups, self.geometry.forces, strict=True):
-            if group.element.is_contact:
-                found.append(map_elements(lambda e, loc, f: e.switches(loc, f), group.element, local, group.frames(frames)).ravel())
+        _, angles = self._angles(frames)
+        for group, local, angle in zip(self.force_groups, self.geometry.forces, angles, strict=True):
+            if group.element.has_switches:
+                own = map_elements(lambda e, loc, f, a: e.switches(loc, f, a), group.element, local, group.frames(frames), angle)
+                found.append(own.ravel())
         return jnp.concatenate(found)
 
     def _states_by_group(self, x: Array) -> list[Array]:
@@ -467,10 +470,6 @@ class AbstractMechanism(AbstractSystem):
 
     def algebraic_states(self):
         return self.layout.algebraic_states
-
-    def called(self, name):
-        owner, dot, quantity = name.partition(".")
-        return f"{dict(self.aliases).get(owner, owner)}{dot}{quantity}"
 
     def _state_misses(self, rate: Array, x: Array, q: Array, v: Array, a: Array, multipliers: Array, t: Number) -> Float[Array, "x"]:
         """x' less what it should be, or, of implicit equations, what they say."""

@@ -63,7 +63,7 @@ def _pose(
     q0 = jnp.asarray(system.q0, float)
     q, v = system.normalize(q0.at[np.array(places, int)].set(turned) if places else q0, jnp.asarray(system.v0, float))
     kept = keep_rows(system, q, t, memory.kept_rows)
-    fixed = jnp.concatenate([kept, jnp.ones(len(positions))])
+    fixed = jnp.concatenate([kept[: kept.shape[0] - system.velocity_rows()], jnp.ones(len(positions))])
     q, _ = project_position(system, q, t, kept)
     if positions:
         begin = _values(system, positions, q, v, t)

@@ -43,8 +43,6 @@ class System(AbstractMechanism):
     """for large mechanisms; None: matrices are dense"""
     implicit_places: tuple[tuple[int, int], ...] = eqx.field(static=True, default=())
     """Elements whose states have implicit equations or are variables: groups of forces and places in them."""
-    aliases: tuple[tuple[str, str], ...] = eqx.field(static=True, default=())
-    """What users call owners of observables, and what these are called where names are numbers; empty unless functions ask for names."""
     looks: tuple[tuple[str, tuple[AbstractShape, ...]], ...] = eqx.field(static=True, default=())
     """Shapes for pictures, of the ground and of bodies by name; like names they are not part of what is compiled."""
 
@@ -79,7 +77,9 @@ class System(AbstractMechanism):
         return dataclasses.replace(self, redundant=True, redundant_joints=joints, redundant_rows=rows)
 
     def nameless(self) -> "System":
-        numbered = dataclasses.replace(
+        if any(kind.sees_all for kind in self.layout.forces):  # functions of states ask for names
+            return dataclasses.replace(self, redundant_joints=(), looks=())
+        return dataclasses.replace(
             self,
             body_groups=_numbered("body", self.body_groups),
             joint_groups=_numbered("joint", self.joint_groups),
@@ -88,9 +88,6 @@ class System(AbstractMechanism):
             redundant_joints=(),
             looks=(),
         )
-        if self.aliases or not any(kind.sees_all for kind in self.layout.forces):
-            return numbered
-        return dataclasses.replace(numbered, aliases=tuple(zip(_owners(self), _owners(numbered), strict=True)))
 
     # Points and axes follow from the parameters anew whenever they are asked for: nothing here can be out of date.
 
@@ -117,11 +114,6 @@ class System(AbstractMechanism):
 
     def stiff_part(self):
         return self.prepare().stiff_part()
-
-
-def _owners(system: System) -> list[str]:
-    groups = (*system.body_groups, *system.joint_groups, *system.force_groups)
-    return [name for group in groups for name in group.names] + [field.name for field in system.fields]
 
 
 def _numbered(kind: str, groups: tuple[_Group, ...]) -> tuple[_Group, ...]:
@@ -182,10 +174,6 @@ class Prepared(AbstractMechanism):
     @property
     def implicit_places(self):  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.system.implicit_places
-
-    @property
-    def aliases(self):  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.system.aliases
 
     @property
     def redundant(self):  # pyright: ignore[reportIncompatibleVariableOverride]

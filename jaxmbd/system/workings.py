@@ -65,10 +65,6 @@ class AbstractWorkings(eqx.Module):
         """Places in x of what is no differential state."""
         return self._equations.algebraic
 
-    def called(self, name: str) -> str:
-        """What the system calls an observable of that name now: without its own names it has numbers for them."""
-        return name
-
     def own_acceleration(self, q: Array, v: Array) -> Array:
         """What the coordinates' own manifold adds to the acceleration; Euler parameters: -(p'.p') p."""
         return jnp.zeros_like(q)

@@ -73,3 +73,12 @@ def test_what_it_refuses(annotations_unchecked):
         AtContacts(0.1)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="must be positive"):
         AtContacts(within=0.0)
+
+
+def test_stops_of_joints_have_kinks_too():
+    arm = mbd.PlanarBody("arm", 1.0, 0.1, position=(0.5, 0.0))
+    hinge = mbd.Revolute("hinge", mbd.ground, arm, (0, 0))
+    stop = mbd.JointStop("stop", mbd.ground, arm, (0, 0), lower=-0.5, upper=0.2, law=mbd.LinearContact(1e3, 0.0))
+    system = mbd.Model([arm], [hinge], [mbd.Gravity((0, -9.81)), stop]).build().prepare()
+    signs = [np.asarray(system.switches(jnp.array([0.5, 0.0, angle]), jnp.zeros(3), jnp.zeros(()))) > 0 for angle in (-0.6, 0.0, 0.3)]
+    np.testing.assert_array_equal([one.any() for one in signs], [True, False, True])

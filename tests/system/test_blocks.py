@@ -118,6 +118,11 @@ def test_large_models_take_blocks_by_themselves():
 def test_what_algebra_means_and_what_blocks_cannot_serve():
     with pytest.raises(ValueError, match="'auto', 'dense', 'block': got 'sparse'"):
         chain(2).build("sparse")
+    arm = mbd.PlanarBody("arm", 1.0, 0.1, position=(0.5, 0.0))
+    hinge = mbd.Revolute("hinge", mbd.ground, arm, (0, 0), penalty=mbd.Penalty(1e6, 1e2))
+    model = mbd.Model([arm], [hinge], [mbd.JointFriction("pin", hinge, mbd.Coulomb(0.1), radius=0.01)])
+    with pytest.raises(ValueError, match="force 'pin' depends on reactions"):
+        model.build("block")
 
 
 def test_links_are_given_to_their_bodies_and_each_body_has_one():

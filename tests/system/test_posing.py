@@ -63,3 +63,10 @@ def test_loads_cannot_be_asked_for():
         mbd.pose(system, {"spring.torque": 1.0})
     with pytest.raises(ValueError, match=r"unknown observable 'angel'. Did you mean 'angle'"):
         mbd.pose(system, {"hinge.angel": 1.0})
+
+
+def test_a_posed_body_may_be_held_in_its_velocity():
+    sledge = mbd.PlanarBody("sledge", 2.0, 0.3, position=(0, 0), angular_velocity=2.0)
+    system = mbd.Model([sledge], [mbd.KnifeEdge("edge", mbd.ground, sledge, (0, 0), (1, 0))], [mbd.Gravity((3.0, 0))]).build()
+    state = mbd.pose(system, {"sledge.x": 1.0})
+    np.testing.assert_allclose(state.q, [1.0, 0.0, 0.0], atol=1e-12)

@@ -105,6 +105,8 @@ def _bodies(system: "AbstractMechanism", structure: Structure, at: Point, slopes
             def motion(d: Array) -> Array:
                 place, speed = q + slopes.q * d, v + slopes.v * d
                 left = body.mass_product(place, a + slopes.a * d) - body.velocity_force(place, speed)
+                if body.deforms:
+                    left = left - body.internal_force(place, speed)
                 if system.fields:
                     frame = body.frame(place, speed)
                     weight = sum((field.force(body.mass, frame, at.t) for field in system.fields), jnp.zeros(3))

@@ -142,7 +142,8 @@ _SPARSE = 0.25
 
 def _with_structure(system: System, algebra: str) -> System:
     """The same, prepared for blocks if that is asked for or pays."""
-    reasons = [f"{force} depends on reactions" for force in system.multiplier_forces()]
+    asking = [group for group in system.force_groups if group.element.asks_reactions and any(group.joints)]
+    reasons = [f"force {group.names[0]!r} depends on reactions" for group in asking]
     reasons += ["there are joints that hold velocities"] * bool(system.velocity_rows())
     reasons += ["there are states whose equations see the whole mechanism"] * any(kind.sees_all for kind in system.layout.forces)
     reasons += ["elements attach to points of bodies that deform"] * (len(system.layout.frame_bodies) > len(system.layout.body_slices))
@@ -194,6 +195,11 @@ def _check_names(model: Model, beams: Sequence[Beam]) -> None:
                 continue
             if name not in known:
                 raise ValueError(f"{element.label} acts on an {unknown('body', name, known)}")
+            if (body := known[name]).deforms and name == body.name and (points := body.point_names()):
+                raise ValueError(
+                    f"{element.label} attaches to body {name!r} itself, whose floating frame is no piece of material: give one of its "
+                    f"interface points, such as {name}.at({points[0]!r})."
+                )
             if isinstance(name, BodyName) and (differences := _differences(name.body, known[name])):
                 raise ValueError(
                     f"{element.label} was made with another body of the name {name!r} than the model's: they differ in "

@@ -119,6 +119,7 @@ class AbstractContact(AbstractForce):
     allow_overlap: bool = eqx.field(static=True)
     """Whether the pair may start deeper in each other than elastic bodies would be."""
     is_contact: ClassVar[bool] = True
+    has_switches: ClassVar[bool] = True
     observables: ClassVar[dict[str, Observable]] = CONTACT
     dimension: eqx.AbstractClassVar[int]
     """2: the shapes live in the plane"""
@@ -252,7 +253,7 @@ class AbstractContact(AbstractForce):
         wrench = self._each(lambda touch, x: self._spot_wrench(touch, frames, x), self.touch(local, frames), x)
         return wrench if self.spots == 1 else jax.tree.map(lambda leaf: jnp.sum(leaf, axis=0), wrench)
 
-    def switches(self, local: Any, frames: tuple[Frame, ...]) -> Float[Array, "n"]:
+    def switches(self, local: Any, frames: tuple[Frame, ...], angles: Array) -> Float[Array, "n"]:
         """Of the law, at all spots."""
         touch = self.touch(local, frames)
         if self.spots == 1:

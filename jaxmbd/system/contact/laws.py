@@ -180,7 +180,7 @@ class HuntCrossley(AbstractContactLaw):
         return _elastic_energy(self.stiffness, depth, self.exponent)
 
     def switches(self, depth, rate):
-        return jnp.stack([depth, 1.0 + self.damping * rate])
+        return jnp.stack([depth, _overlap(depth) * (1.0 + self.damping * rate)])
 
 
 class LankaraniNikravesh(AbstractContactLaw):
@@ -243,7 +243,7 @@ class LankaraniNikravesh(AbstractContactLaw):
         return _elastic_energy(self.stiffness, depth, self.exponent)
 
     def switches(self, depth, rate):
-        return jnp.stack([depth, 1.0 + 0.75 * (1.0 - self.restitution**2) / self.approach_speed * rate])
+        return jnp.stack([depth, _overlap(depth) * (1.0 + 0.75 * (1.0 - self.restitution**2) / self.approach_speed * rate)])
 
 
 class SmoothContact(AbstractContactLaw):
@@ -309,7 +309,7 @@ class HertzLine(AbstractContactLaw):
         return _elastic_energy(self.stiffness, depth, _LINE)
 
     def switches(self, depth, rate):
-        return jnp.stack([depth, 1.0 + self.damping * rate])
+        return jnp.stack([depth, _overlap(depth) * (1.0 + self.damping * rate)])
 
 
 _LINE = 10.0 / 9.0

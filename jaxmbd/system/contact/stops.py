@@ -35,6 +35,7 @@ class JointStop(AbstractForce):
     coordinate: str = eqx.field(static=True)
     stiff: bool = eqx.field(static=True)
     angle_count: ClassVar[int] = 1
+    has_switches: ClassVar[bool] = True
     parameters: ClassVar[dict[str, Parameter]] = {
         "point": vector("m"),
         "axis": nonzero_vector(),
@@ -64,9 +65,15 @@ class JointStop(AbstractForce):
         self.read_element(name, (a, b), point=point, axis=axis, lower=lower, upper=upper)
         if not isinstance(law, AbstractContactLaw):
             raise ValueError(f"{self.label}: law must be a contact law such as mbd.LinearContact(stiffness, damping), got {law!r}.")
-        if coordinate not in ("angle", "travel"):
-            raise ValueError(f"{self.label}: coordinate must be 'angle' or 'travel', got {coordinate!r}.")
         self.law, self.coordinate, self.stiff = law, coordinate, stiff
+        self._check_coordinate()
+
+    def check(self, planar):
+        self._check_coordinate()
+
+    def _check_coordinate(self) -> None:
+        if self.coordinate not in ("angle", "travel"):
+            raise ValueError(f"{self.label}: coordinate must be 'angle' or 'travel', got {self.coordinate!r}.")
 
     def turns_about_z(self):
         return self.coordinate == "angle"
@@ -85,10 +92,17 @@ class JointStop(AbstractForce):
     def _value(self, local: Axis, frames: tuple[Frame, ...], angles: Array) -> Array:
         return angles[0] if self.coordinate == "angle" else local.travel(*frames)
 
+    def _rate(self, local: Axis, frames: tuple[Frame, ...]) -> Array:
+        return local.angle_rate(*frames) if self.coordinate == "angle" else local.component_rates(*frames)[0]
+
+    def switches(self, local: Axis, frames: tuple[Frame, ...], angles: Array) -> Float[Array, "n"]:
+        """Of the law, at both limits."""
+        rate, depths = self._rate(local, frames), self._depths(self._value(local, frames, angles))
+        return jnp.concatenate([jnp.zeros(0), *(self.law.switches(depth, -sign * rate) for sign, depth in depths)])
+
     def wrench(self, local, frames, angles, t, x):
         a, b = frames
-        turns = self.coordinate == "angle"
-        rate = local.angle_rate(a, b) if turns else local.component_rates(a, b)[0]
+        turns, rate = self.coordinate == "angle", self._rate(local, frames)
         push = sum(
             (sign * self.law.force(depth, -sign * rate) for sign, depth in self._depths(self._value(local, frames, angles))), jnp.zeros(())
         )

@@ -133,6 +133,8 @@ class Beam:
         if not isinstance(section, Section):
             raise ValueError(f"{label}: section must be an mbd.Section, got {section!r}.")
         damping = read(label, "damping", not_negative("s"), damping)
+        if planar and up is not None:
+            raise ValueError(f"{label}: a planar beam bends in its plane; leave up out.")
         up = None if up is None else read(label, "up", nonzero_vector(2 if planar else 3), up)
         _check_geometry(label, points, up, planar)
         _check_frequency(label, points, section)

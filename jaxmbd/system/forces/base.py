@@ -25,6 +25,8 @@ class AbstractForce(AbstractElement):
     kind: ClassVar[str] = "force"
     is_contact: ClassVar[bool] = False
     """Whether its power counts as contact power."""
+    has_switches: ClassVar[bool] = False
+    """Whether `switches(local, frames, angles)` tells where its law has kinks."""
     shares_axis: ClassVar[bool] = False
     """Whether its geometry is that of its joint, an `Axis`."""
     asks_reactions: ClassVar[bool] = True

@@ -70,15 +70,19 @@ class Motion(AbstractJoint):
         owner = f"joint {name!r}"
         if not callable(function):
             raise ValueError(f"{owner}: give function=..., a function of time [s], got {function!r}.")
-        if coordinate not in ("angle", "travel"):
-            raise ValueError(f"{owner}: coordinate must be 'angle' or 'travel', got {coordinate!r}.")
         self.read_joint(name, (a, b), penalty, point=point, axis=axis)
         self.function, self.coordinate = function, coordinate
+        self._check_coordinate()
 
     def are_lengths(self):
         return (self.coordinate == "travel",)
 
+    def _check_coordinate(self) -> None:
+        if self.coordinate not in ("angle", "travel"):
+            raise ValueError(f"{self.label}: coordinate must be 'angle' or 'travel', got {self.coordinate!r}.")
+
     def check(self, planar):
+        self._check_coordinate()
         expect(self.label, "function(t)", shape_of(self.label, self.function, np.zeros(())), "one number", (), (1,))
         self._check_beginning()
 

@@ -23,7 +23,7 @@ class Instant:
         return self._look(self._find(name))
 
     def _find(self, name: str) -> Found:
-        (found,) = find(self._scene.system, self._scene.system.called(name))
+        (found,) = find(self._scene.system, name)
         if found.reducer or found.observable.value is None or found.observable.flow is not None:
             raise ValueError(f"{name!r} belongs to a whole run: a condition knows the motion at one time only.")
         return found

@@ -158,3 +158,12 @@ def test_an_anti_lock_brake_stops_the_vehicle_sooner():
     assert late[True][0] < late[False][0] - 0.3
     assert late[True][1] > 1.0
     assert abs(late[False][1]) < 0.1
+
+
+def test_functions_of_states_know_beams_and_points():
+    """Names that are those of a run, whatever they belong to."""
+    beam = mbd.Beam("beam", (0, 0), (1, 0), mbd.Section.rectangle(mbd.Material(2e9, density=1000.0), 0.02, 0.02), elements=2)
+    height = mbd.DifferentialState("height", 0.0, lambda now: now["beam.end.y"] + 0.5)
+    model = mbd.Model([beam], [], [mbd.Gravity((0, 0)), height])
+    run = mbd.simulate(model, 0.01, integrator=mbd.Verlet(), step=0.005)
+    np.testing.assert_allclose(run.observe("height.value"), 0.5 * np.asarray(run.ts), atol=1e-12)
