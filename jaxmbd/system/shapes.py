@@ -243,7 +243,7 @@ class Revolved(AbstractShape):
     axis: Any = (0.0, 0.0, 1.0)
     at: Any = (0.0, 0.0, 0.0)
     """m, on the axis, at height zero"""
-    sectors: float = 0.0
+    sectors: float | int = 0.0
     """into how many sectors of two shades it is divided, so that one sees it turn; an even number"""
 
     def surface(self):
@@ -314,7 +314,7 @@ class Disc(AbstractShape):
     axis: Any = (0.0, 0.0, 1.0)
     at: Any = (0.0, 0.0, 0.0)
     """m, its middle"""
-    sectors: float = 4.0
+    sectors: float | int = 4.0
     """into how many sectors of two shades it is divided, so that one sees it turn"""
 
     def surface(self):
@@ -337,7 +337,7 @@ class Ring(AbstractShape):
     axis: Any = (0.0, 0.0, 1.0)
     at: Any = (0.0, 0.0, 0.0)
     """m, its middle"""
-    sectors: float = 0.0
+    sectors: float | int = 0.0
     """into how many sectors of two shades it is divided, so that one sees it turn"""
 
     def surface(self):

@@ -92,7 +92,7 @@ def test_a_system_is_saved_with_the_numbers_that_it_has_now(tmp_path):
     assert bits(loaded) == bits(changed)
 
 
-class Ramp(eqx.Module):
+class Rising(eqx.Module):
     slope: jax.Array
 
     def __call__(self, t):
@@ -101,17 +101,17 @@ class Ramp(eqx.Module):
 
 def loaded_from(tmp_path, change, **options):
     ball = mbd.PointMass("ball", 1.0, (0.0, 0.0))
-    path = mbd.Model([ball], forces=[mbd.PointForce("push", ball, (0, 0), Ramp(jnp.array(2.0)))]).save(tmp_path / "x.json")
+    path = mbd.Model([ball], forces=[mbd.PointForce("push", ball, (0, 0), Rising(jnp.array(2.0)))]).save(tmp_path / "x.json")
     data = json.loads(path.read_text())
     change(data)
     path.write_text(json.dumps(data))
-    return mbd.load_model(path, classes=[Ramp], **options)
+    return mbd.load_model(path, classes=[Rising], **options)
 
 
 def test_classes_of_ones_own(tmp_path):
     model = loaded_from(tmp_path, lambda data: None)
     assert model.forces[0].value(0.5)[1] == 1.0
-    with pytest.raises(ValueError, match=r"value of force 'push': unknown kind 'Ramp'.*classes=\[Ramp\]"):
+    with pytest.raises(ValueError, match=r"value of force 'push': unknown kind 'Rising'.*classes=\[Rising\]"):
         mbd.load_model(tmp_path / "x.json")
 
 
