@@ -13,7 +13,6 @@ Times are CPU seconds of the whole process, so that other programs hardly matter
 """
 
 import argparse
-import resource
 import subprocess
 import sys
 import time
@@ -298,7 +297,7 @@ def _timed(function: Callable[[Any], Any], at: Any, repeat: int) -> tuple[float,
 # --- memory ---------------------------------------------------------------------------------------------------------------------------------
 
 _CHILD = """
-import resource, sys
+import sys
 import numpy as np, jax, jax.numpy as jnp
 import jaxmbd as mbd
 count, wanted = int(sys.argv[1]), sys.argv[2]
@@ -311,7 +310,7 @@ def end(p):
         saveat=mbd.SaveAt(t1=True), throw=False)
     return run.final.q[2]
 print(float(jax.jit(end if wanted == "run" else jax.grad(end))(1.0)))
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM")) / 1024)
 """
 
 
@@ -323,7 +322,6 @@ def memory(_: argparse.Namespace) -> None:
             told = subprocess.run([sys.executable, "-c", _CHILD, str(count), wanted], capture_output=True, text=True, check=True).stdout
             row.append(float(told.split()[-1]))
         print(f"  {count:7d} steps: run {row[0]:.0f}, gradient {row[1]:.0f}", flush=True)
-    print(f"  (this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f})")
 
 
 PARTS = {"impacts": impacts, "chaos": chaos, "modes": modes, "cost": cost, "memory": memory}
