@@ -25,20 +25,30 @@ def test_solves_alone_and_in_batches(n):
 
 @pytest.mark.parametrize("n", [6, linear.SMALL])
 def test_a_solution_fits_its_equations_however_badly_conditioned(n):
-    """A product with the inverse alone leaves 1e-11 to 1e-8 of |A| |x| here, as rounding has it: near a dead point, forces on bodies that do not
-    balance. That is a hundred times more than what is asked for below, and more."""
-    left, right = (np.linalg.qr(RANDOM.normal(size=(n, n)))[0] for _ in range(2))
-    matrix = jnp.asarray(left * np.logspace(0, -9, n) @ right)
-    factors = linear.factorize(matrix)
-    known, transposed = RANDOM.normal(size=n), matrix.T
+    """A product with the inverse alone leaves up to 1e-9 and more of |A| |x| here, as rounding has it in each of several systems: near a dead
+    point, forces on bodies that do not balance."""
+    random = np.random.default_rng(n)
 
-    def unfit(rows, solution):
-        return jnp.max(jnp.abs(rows @ solution - rows @ known)) / jnp.max(jnp.abs(rows) @ jnp.abs(solution))
+    @jax.jit
+    def misfits(matrix, known):
+        factors, transposed = linear.factorize(matrix), matrix.T
 
-    assert unfit(matrix, linear.solve(factors, matrix @ known)) > 1e-12
-    assert unfit(transposed, linear.solve_transposed(factors, transposed @ known)) > 1e-12
-    assert unfit(matrix, linear.solve_differentiably(matrix, factors, matrix @ known)) < 1e-14
-    assert unfit(transposed, linear.solve_transposed_differentiably(matrix, factors, transposed @ known)) < 1e-14
+        def unfit(rows, solution):
+            return jnp.max(jnp.abs(rows @ solution - rows @ known)) / jnp.max(jnp.abs(rows) @ jnp.abs(solution))
+
+        alone = unfit(matrix, linear.solve(factors, matrix @ known))
+        alone_transposed = unfit(transposed, linear.solve_transposed(factors, transposed @ known))
+        refined = unfit(matrix, linear.solve_differentiably(matrix, factors, matrix @ known))
+        refined_transposed = unfit(transposed, linear.solve_transposed_differentiably(matrix, factors, transposed @ known))
+        return jnp.stack([alone, alone_transposed]), jnp.stack([refined, refined_transposed])
+
+    found = []
+    for _ in range(8):
+        left, right = (np.linalg.qr(random.normal(size=(n, n)))[0] for _ in range(2))
+        found.append(misfits(jnp.asarray(left * np.logspace(0, -9, n) @ right), jnp.asarray(random.normal(size=n))))
+    alone, refined = (np.max(np.array(part), axis=0) for part in zip(*found, strict=True))
+    assert np.all(alone > 1e-10)
+    assert np.all(refined < 1e-14)
 
 
 def test_singular_equations_have_no_finite_solution():
